@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
-// up starts a control plane that stays. Only the export line goes to the
-// standard output, so that a shell can evaluate it.
+// up starts a control plane that stays. Only the export line goes to the standard output, so
+// a shell can evaluate it.
 func up(ctx context.Context, args []string, std streams) error {
 	options, rest, err := parse(args, std)
 	if err != nil {
@@ -48,8 +48,8 @@ func up(ctx context.Context, args []string, std streams) error {
 	return nil
 }
 
-// downOf is the command that ends a control plane: it is found in the cache that it was
-// started in.
+// downOf is the command that ends a control plane. It has to use the cache that the control
+// plane was started in.
 func downOf(kubeconfig string) string {
 	command := "go run ./lab down " + kubeconfig
 	if cache := os.Getenv(program.CacheEnv); cache != "" {
@@ -58,7 +58,7 @@ func downOf(kubeconfig string) string {
 	return command
 }
 
-// alreadyUp is content with a control plane that serves as well as a new one.
+// alreadyUp accepts a running control plane that satisfies the options.
 func alreadyUp(run *labtest.Run, options labtest.Options, std streams) error {
 	if !run.Satisfies(options) {
 		return fmt.Errorf("%s is up already, without what was asked for; use it (export KUBECONFIG=%s), or end it, if it is yours, with: %s", run, run.Kubeconfig(), downOf(run.Kubeconfig()))
@@ -68,8 +68,8 @@ func alreadyUp(run *labtest.Run, options labtest.Options, std streams) error {
 	return nil
 }
 
-// down ends what "lab up" started: all of it, or the control planes whose
-// kubeconfigs are given.
+// down ends all control planes that "lab up" started, or those whose kubeconfigs are
+// arguments.
 func down(args []string, std streams) error {
 	flags := newFlags()
 	if err := parseFlags(flags, args); err != nil {
@@ -200,7 +200,7 @@ func build(ctx context.Context, args []string, std streams) error {
 	return nil
 }
 
-// packages installs what the tests of a tier take from Debian packages.
+// packages installs the Debian packages that the tests of a tier need.
 func packages(ctx context.Context, args []string, std streams) error {
 	flags := newFlags()
 	if err := parseFlags(flags, args); err != nil {
@@ -218,8 +218,7 @@ func packages(ctx context.Context, args []string, std streams) error {
 	return labtest.Install(ctx, tier, std.err)
 }
 
-// execute runs a command against a control plane of its own and returns the
-// command's exit code.
+// execute runs a command against its own control plane and returns the command's exit code.
 func execute(ctx context.Context, args []string, std streams) (code int, err error) {
 	options, command, err := parse(args, std)
 	if err != nil {
@@ -250,9 +249,9 @@ func startForCommand(ctx context.Context, options labtest.Options) (*labtest.Clu
 	return labtest.Start(ctx, options)
 }
 
-// runCommand waits for the command, whatever signal comes: it must end first,
-// because it uses the control plane. A terminal sends Ctrl-C to the command as
-// well; other signals are passed on.
+// runCommand waits for the command even when a signal arrives: the command must end first,
+// because it uses the control plane. A terminal sends Ctrl-C to the command too; other
+// signals are passed on.
 func runCommand(spec process.Spec) (int, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -19,17 +19,17 @@ import (
 // productBuild is how long compiling Lockstep and the demo takes for the first time.
 const productBuild = 2 * time.Minute
 
-// preparation is what a machine has to build for the story of "make demo".
+// preparation lists what a machine has to build for the story of "make demo".
 type preparation struct {
 	first   []program.Built // before the first chapter
 	later   []program.Built // when a later chapter needs it
 	product bool            // Lockstep and the demo themselves
-	shared  time.Duration   // what the later ones take longer, because the first are not built
+	shared  time.Duration   // the extra time of the later ones while the first are not built
 	cores   int
 }
 
-// demo says how long the story takes to begin on this machine, and builds what its first
-// chapter needs. Later chapters build what they need when the reader gets there.
+// demo estimates how long the story takes to start on this machine, and builds the programs
+// of its first chapter. Later chapters build their programs when the reader gets there.
 func demo(ctx context.Context, args []string, std streams) error {
 	if err := noArguments(args); err != nil {
 		return err
@@ -66,7 +66,7 @@ func demo(ctx context.Context, args []string, std streams) error {
 	return err
 }
 
-// demoPrograms lists what the story needs, in the order of need.
+// demoPrograms lists the programs of the story, in the order of need.
 func demoPrograms(ctx context.Context, dir string) (first, later []string, err error) {
 	later = []string{program.Registry, program.Scheduler, program.KWOK, program.ArgoRollouts, program.Helm}
 	if dir == "" {
@@ -87,7 +87,7 @@ func isControllerManager(b program.Built) bool {
 	return strings.HasPrefix(b.Name, program.ControllerManager)
 }
 
-// neverBuilt tells whether a program of this checkout is missing in bin.
+// neverBuilt reports whether a program of this checkout is missing in bin.
 func neverBuilt(name string) (bool, error) {
 	root, err := program.Root()
 	if err != nil {
@@ -100,8 +100,8 @@ func neverBuilt(name string) (bool, error) {
 	return false, err
 }
 
-// forecast says how long it takes, what takes the time, and how to do without; nothing
-// when everything is there.
+// forecast describes how long it takes, what takes the time, and how to avoid it. It is
+// empty when everything is built.
 func (p preparation) forecast() string {
 	now := program.FirstBuilds(p.first, p.cores)
 	wait := now

@@ -1,6 +1,5 @@
-// Command lab starts and ends real Kubernetes control planes on this machine,
-// for people and for the Makefile. All it knows about them is in
-// internal/labtest.
+// Command lab starts and ends real Kubernetes control planes on this machine, for users and
+// for the Makefile. The work is done in internal/labtest.
 package main
 
 import (
@@ -129,7 +128,7 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
-// parse reads the flags that describe a control plane, and returns what follows
+// parse parses the flags that describe a control plane, and returns the arguments after
 // them.
 func parse(args []string, std streams) (labtest.Options, []string, error) {
 	options := labtest.Options{Progress: std.err}
@@ -174,7 +173,7 @@ func parseFlags(flags *flag.FlagSet, args []string) error {
 	return usageError{err}
 }
 
-// noArguments is for commands that take none.
+// noArguments is for commands without arguments.
 func noArguments(args []string) error {
 	flags := newFlags()
 	if err := parseFlags(flags, args); err != nil {

@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// options are what the Makefile says.
+// options are the Makefile's settings.
 type options struct {
 	image  string
 	out    string
@@ -61,8 +61,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return fmt.Errorf("unknown command %q: want images, push or bundle", args[0])
 }
 
-// parse reads the flags of a command. A bundle finds its version, and its directory by that,
-// when they are not given.
+// parse parses the flags of a command. Without these flags, a bundle finds its version, and
+// derives its directory from it.
 func parse(command string, args []string, stderr io.Writer) (options, error) {
 	var o options
 	var created string
@@ -90,7 +90,7 @@ func parse(command string, args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// makeImages writes the layout and prints what is in it.
+// makeImages writes the layout and prints its content.
 func (o options) makeImages(ctx context.Context, stdout io.Writer, progress *progress) error {
 	built, err := o.build(ctx, progress)
 	if err != nil {
@@ -108,7 +108,7 @@ func (o options) makeImages(ctx context.Context, stdout io.Writer, progress *pro
 }
 
 func (o options) build(ctx context.Context, progress *progress) ([]images.Built, error) {
-	// Compiling takes minutes.
+	// Check first: compiling takes minutes.
 	if err := images.CheckLayout(o.out); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (o options) build(ctx context.Context, progress *progress) ([]images.Built,
 	return images.ReadLayout(o.out)
 }
 
-// bundle makes all files of a release, and says where they are.
+// bundle makes all files of a release, and prints where they are.
 func (o options) bundle(ctx context.Context, stdout io.Writer, progress *progress) error {
 	if o.source.Version == "" {
 		tag, err := bundle.Tagged(ctx, o.source.Root)
@@ -150,7 +150,7 @@ func (o options) bundle(ctx context.Context, stdout io.Writer, progress *progres
 	return nil
 }
 
-// push asks the registry first, because compiling takes minutes.
+// push checks the registry first, because compiling takes minutes.
 func (o options) push(ctx context.Context, stdout io.Writer, progress *progress) error {
 	target, err := images.ParseTarget(o.image, o.source.Version)
 	if err != nil {
@@ -176,8 +176,8 @@ func (o options) push(ctx context.Context, stdout io.Writer, progress *progress)
 	return nil
 }
 
-// install is the command that installs the controller with an image, which is named by its
-// digest: REPOSITORY:TAG@DIGEST.
+// install is the command that installs the controller with an image by its digest:
+// REPOSITORY:TAG@DIGEST.
 func install(reference string) string {
 	tagged, digest, _ := strings.Cut(reference, "@")
 	repository := tagged[:strings.LastIndex(tagged, ":")]

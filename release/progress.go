@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// redraw is how often a terminal shows how far a step is, heartbeat how often a log does.
+	// redraw is how often a terminal shows the progress of a step, heartbeat how often a log
+	// does.
 	redraw    = 200 * time.Millisecond
 	heartbeat = 30 * time.Second
 )
@@ -31,7 +32,7 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, terminal: isFile && term.IsTerminal(int(file.Fd()))}
 }
 
-// say tells what will take long.
+// say announces what will take long.
 func (p *progress) say(text string) { fmt.Fprintln(p.out, text) }
 
 // Begin starts to show a step.
@@ -47,8 +48,8 @@ func (p *progress) Begin(what string) images.Step {
 	return s
 }
 
-// stop ends the step that is shown, if there is one: it has failed, and the error
-// begins on a line of its own.
+// stop ends the displayed step, if there is one: it has failed, and the error begins on a
+// new line.
 func (p *progress) stop() {
 	if p.current == nil {
 		return
@@ -101,14 +102,14 @@ func (s *step) show() {
 
 func (s *step) elapsed() time.Duration { return time.Since(s.begun).Round(time.Second) }
 
-// Update remembers how far the step is; it is shown at the next tick.
+// Update records the progress of the step; it is shown at the next tick.
 func (s *step) Update(detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detail = detail
 }
 
-// End shows what came out.
+// End shows the result.
 func (s *step) End(result string) {
 	s.stop()
 	fmt.Fprintf(s.out, "%s in %s\n", result, s.elapsed())

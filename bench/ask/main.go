@@ -1,4 +1,4 @@
-// Command ask measures what it costs to ask where 5,000 workloads stand: the time, the
+// Command ask measures the cost of listing the state of 5,000 workloads: the time, the
 // memory and the requests of "lockstep status -A" on a real API server.
 //
 //	go run ./bench/ask -out bench/results/ask.json
@@ -29,16 +29,16 @@ const (
 type Result struct {
 	When string `json:"when"`
 	Go   string `json:"go"`
-	// Load is that of the machine before the commands, over a minute.
+	// Load is the machine's load average before the commands, over a minute.
 	Load string `json:"load"`
-	// Rows are those of the answer, and Waiting how many are not in step.
+	// Rows is the number of rows in the output, and Waiting how many are not in step.
 	Rows    int `json:"rows"`
 	Waiting int `json:"waiting"`
-	// MedianMs and MostMs are how long the command took, PeakMiB the most memory it had.
+	// MedianMs and MostMs are the durations of the command, PeakMiB its peak memory.
 	MedianMs int `json:"medianMs"`
 	MostMs   int `json:"mostMs"`
 	PeakMiB  int `json:"peakMiB"`
-	// Requests are those of one command, by resource; a list may come in pages.
+	// Requests are the requests of one command, by resource; a list may come in pages.
 	Requests map[string]int `json:"requests"`
 }
 
@@ -63,7 +63,7 @@ func run(ctx context.Context, out string) (err error) {
 	return result.check()
 }
 
-// measure asks a few times.
+// measure runs the command a few times.
 func (s *scene) measure(ctx context.Context) (Result, error) {
 	result := Result{When: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version()}
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -85,7 +85,7 @@ func (s *scene) measure(ctx context.Context) (Result, error) {
 	return result, nil
 }
 
-// check holds the figures against what was promised.
+// check compares the figures with their limits.
 func (r Result) check() error {
 	var limits figures.Limits
 	if r.Rows != workloads || r.Waiting != held {

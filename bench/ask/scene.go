@@ -38,7 +38,7 @@ import (
 const own = "lockstep-system"
 
 // scene is a control plane with many workloads and the built controller, and a proxy in
-// front that counts.
+// front that counts requests.
 type scene struct {
 	plane      *labtest.Cluster
 	client     client.Client
@@ -110,7 +110,7 @@ func (s *scene) close() error {
 	return errors.Join(err, s.plane.Stop(), os.RemoveAll(s.dir))
 }
 
-// fill makes the workloads, has them followed, and lets some wait.
+// fill creates the workloads, waits until they are followed, and makes some of them wait.
 func (s *scene) fill(ctx context.Context) error {
 	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own}}); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *scene) fill(ctx context.Context) error {
 	})
 }
 
-// await waits until the record says so.
+// await waits until the record fulfils a condition.
 func (s *scene) await(ctx context.Context, done func(ledger.Stored) bool) error {
 	deadline := time.Now().Add(10 * time.Minute)
 	for {
@@ -204,7 +204,7 @@ func deployment(i int) *appsv1.Deployment {
 	}
 }
 
-// answer is what one command said and cost.
+// answer is the output and the cost of one command.
 type answer struct {
 	took          time.Duration
 	peakMiB       int

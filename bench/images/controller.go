@@ -42,7 +42,7 @@ type cluster struct {
 	dir        string
 }
 
-// measureController has Deployments follow twenty images: first a hundred of them, then
+// measureController makes Deployments follow twenty images: first a hundred of them, then
 // five thousand.
 func measureController(ctx context.Context, server *registrylab.Server, result *Result) (err error) {
 	c, err := openCluster(ctx, server)
@@ -132,7 +132,7 @@ func (c *cluster) close() error {
 	return errors.Join(err, c.plane.Stop(), os.RemoveAll(c.dir))
 }
 
-// deploy makes Deployments without pods.
+// deploy creates Deployments without pods.
 func (c *cluster) deploy(ctx context.Context, from, to int) error {
 	return figures.CreateAll(ctx, c.client, from, to, func(i int) client.Object { return c.deployment(i) })
 }
@@ -211,7 +211,7 @@ func (c *cluster) awaitPinned(ctx context.Context, want int) error {
 	}
 }
 
-// peak is the most memory that the controller had at any time.
+// peak is the controller's peak memory.
 func (c *cluster) peak() (int, error) {
 	if err := c.controller.Signal(syscall.Signal(0)); err != nil {
 		return 0, fmt.Errorf("the controller has ended: %w", err)

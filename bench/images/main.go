@@ -1,4 +1,4 @@
-// Command images measures what it costs to follow images: the requests to a real
+// Command images measures the cost of following images: the requests to a real
 // registry with TLS and token authentication, by kind, and the memory of the resolver and
 // of the built controller.
 //
@@ -36,28 +36,28 @@ const (
 type Result struct {
 	When string `json:"when"`
 	Go   string `json:"go"`
-	// FirstPoll are the requests until every asker has its first answer.
+	// FirstPoll are the requests until every question has its first answer.
 	FirstPoll map[string]int `json:"firstPoll"`
-	// SteadyPolls are those of Polls polls after that.
+	// SteadyPolls are the requests of Polls polls after that.
 	SteadyPolls map[string]int `json:"steadyPolls"`
 	Polls       int            `json:"polls"`
-	// TagsFirst and TagsSteady are those of a repository of 10,000 tags: the first list, and
-	// Polls lists later, for a spec without a prefix. TagsPrefix is one list with a prefix.
+	// TagsFirst and TagsSteady are the requests for a repository of 10,000 tags: the first list,
+	// and Polls lists later, for a spec without a prefix. TagsPrefix is one list with a prefix.
 	TagsFirst  map[string]int `json:"tagsFirst"`
 	TagsSteady map[string]int `json:"tagsSteady"`
 	TagsPrefix map[string]int `json:"tagsPrefix"`
 	// QuestionBytes is the heap for one of 5,000 questions that are watched and answered.
 	QuestionBytes int `json:"questionBytes"`
-	// ControllerPolls are the requests of the built controller in the steady state, within
-	// so many seconds: 100 Deployments follow 20 images.
+	// ControllerPolls are the requests of the built controller in the steady state, within so
+	// many seconds: 100 Deployments follow 20 images.
 	ControllerPolls   map[string]int `json:"controllerPolls"`
 	ControllerSeconds float64        `json:"controllerSeconds"`
-	// FirstPeakMiB is the most memory that it had when it pinned 5,000 Deployments for the
-	// first time, all at once; PeakMiB that of one that is started with them.
+	// FirstPeakMiB is the controller's peak memory when it pins 5,000 Deployments for the first
+	// time, all at once; PeakMiB that of a controller that starts with pinned ones.
 	FirstPeakMiB int `json:"firstPeakMiB"`
 	PeakMiB      int `json:"peakMiB"`
-	// NotifiedMedianMs and NotifiedMostMs are the time from before a push to the patch,
-	// without the quiet window, when the registry tells of it.
+	// NotifiedMedianMs and NotifiedMostMs are the time from before a push to the patch, without
+	// the quiet window, when the registry sends a notification.
 	NotifiedMedianMs int `json:"notifiedMedianMs"`
 	NotifiedMostMs   int `json:"notifiedMostMs"`
 }
@@ -87,7 +87,7 @@ func run(ctx context.Context, out string) (err error) {
 	return result.check()
 }
 
-// check holds the figures against what was promised.
+// check compares the figures with their limits.
 func (r Result) check() error {
 	var limits figures.Limits
 	limits.Most("digests asked for per poll", r.SteadyPolls["head"], images*r.Polls)
@@ -105,7 +105,7 @@ func (r Result) check() error {
 	return limits.Err()
 }
 
-// owner is the credential, as many Secrets say it.
+// owner provides the credential, as many Secrets would.
 type owner struct{}
 
 // Credentials of the registry's user.
@@ -113,7 +113,7 @@ func (owner) Credentials(context.Context, tagspec.Repository) ([]keychain.Creden
 	return []keychain.Credential{{Username: registrylab.User, Password: registrylab.Password}}, nil
 }
 
-// resolver makes one whose interval has no jitter, so that polls can be counted.
+// resolver returns one whose interval has no jitter, so polls can be counted.
 func resolver(server *registrylab.Server, every time.Duration) *imagewatch.Resolver {
 	return imagewatch.New(imagewatch.Options{
 		Interval: every, Jitter: func(d time.Duration) time.Duration { return d },
@@ -129,8 +129,8 @@ func question(server *registrylab.Server, asker int, image string, args ...any) 
 	}, err
 }
 
-// watch asks questions and returns when all have an answer. The function that it returns
-// ends that.
+// watch registers questions and returns when all have an answer. The returned function ends
+// the watches.
 func watch(ctx context.Context, r *imagewatch.Resolver, questions []imagewatch.Question) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
@@ -163,8 +163,7 @@ func watch(ctx context.Context, r *imagewatch.Resolver, questions []imagewatch.Q
 	return end, err
 }
 
-// steady counts the requests of some polls: from the middle between two to the middle
-// between two.
+// steady counts the requests of some polls, starting and ending half-way between two polls.
 func steady(ctx context.Context, server *registrylab.Server) (map[string]int, error) {
 	if err := wait(ctx, interval/2); err != nil {
 		return nil, err
@@ -183,7 +182,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// measurePolls has twenty images for two platforms, and a hundred who ask for them.
+// measurePolls uses twenty images for two platforms, with a hundred questions.
 func measurePolls(ctx context.Context, server *registrylab.Server, result *Result) error {
 	var questions []imagewatch.Question
 	for i := range askers {
@@ -209,7 +208,7 @@ func measurePolls(ctx context.Context, server *registrylab.Server, result *Resul
 	return err
 }
 
-// measureTags has a repository of ten thousand tags.
+// measureTags uses a repository of ten thousand tags.
 func measureTags(ctx context.Context, server *registrylab.Server, result *Result) error {
 	digest, err := server.PushIndex(ctx, "big", "latest", "big")
 	if err != nil {
@@ -286,7 +285,7 @@ func measureMemory(ctx context.Context, server *registrylab.Server, result *Resu
 	return err
 }
 
-// heap is what is in use.
+// heap is the heap in use.
 func heap() int {
 	runtime.GC()
 	var m runtime.MemStats

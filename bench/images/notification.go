@@ -21,8 +21,8 @@ const (
 	secret = "the-secret-of-the-bench"
 )
 
-// measureNotification has a registry of its own tell the controller of pushes, which asks
-// by itself once a day. The time begins before the push.
+// measureNotification uses its own registry, which notifies the controller of pushes. The
+// controller itself polls once a day. The time starts before the push.
 func measureNotification(ctx context.Context, _ *registrylab.Server, result *Result) (err error) {
 	dir, err := os.MkdirTemp("", "lockstep-bench-notification-")
 	if err != nil {
@@ -74,7 +74,7 @@ func measureNotification(ctx context.Context, _ *registrylab.Server, result *Res
 	return nil
 }
 
-// push returns how long it takes from before a push until the Deployment has its digest.
+// push measures the time from before a push until the Deployment has its digest.
 func (c *cluster) push(ctx context.Context, label string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 // requests counts by verb and resource: "patch deployments".
 type requests map[string]int
 
-// minus is what came after an earlier count.
+// minus is the difference to an earlier count.
 func (r requests) minus(earlier requests) requests {
 	left := requests{}
 	for what, n := range r {
@@ -38,9 +38,8 @@ func (r requests) verb(verbs ...string) int {
 	return sum
 }
 
-// discovery is the number of questions for the kinds that are installed. They
-// have nothing to do with a change: a kind that is absent is asked for again and
-// again, ever more rarely.
+// discovery is the number of requests for the installed kinds. They are independent of a
+// change: a program requests a missing kind again and again, at growing intervals.
 func (r requests) discovery() int {
 	sum := 0
 	for what, n := range r {
@@ -59,7 +58,7 @@ func (r requests) total() int {
 	return sum
 }
 
-// auditEvent is what is read of a line of the audit log.
+// auditEvent is the part of an audit log line that is read.
 type auditEvent struct {
 	Stage      string `json:"stage"`
 	Verb       string `json:"verb"`
@@ -73,8 +72,8 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// counts tells whether the event is the one of its request that counts: a watch
-// when it begins, anything else when it ends.
+// counts reports whether the event is the one that counts for its request: a watch when it
+// starts, anything else when it ends.
 func (e auditEvent) counts() bool {
 	if e.Verb == "watch" {
 		return e.Stage == "ResponseStarted"
@@ -82,8 +81,8 @@ func (e auditEvent) counts() bool {
 	return e.Stage == "ResponseComplete" || e.Stage == "Panic"
 }
 
-// what names the request. A watch that begins with all objects is a list that
-// streams, and has a verb of its own here; a refusal is told apart.
+// what names the request. A watch that starts with all objects is a streaming list, and has
+// its own verb here; refusals are counted separately.
 func (e auditEvent) what() string {
 	what := e.Verb + " discovery"
 	if e.ObjectRef != nil && e.ObjectRef.Resource != "" {
@@ -120,7 +119,7 @@ func countAudit(log io.Reader) (requests, error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return counted, nil // A line without an end is still being written.
+			return counted, nil // An incomplete line is still being written.
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the audit log: %w", err)

@@ -50,8 +50,8 @@ func run(ctx context.Context, args []string) error {
 	return measureAll(ctx, o)
 }
 
-// measureAll runs every scenario with every program, one after the other, and
-// writes the report after each, so that an interrupted run leaves what it has.
+// measureAll runs every scenario with every program, one after the other, and writes the
+// report after each, so an interrupted run leaves its results so far.
 func measureAll(ctx context.Context, o options) error {
 	r := newReport(o)
 	for _, s := range o.scenarios {
@@ -75,7 +75,7 @@ func measureAll(ctx context.Context, o options) error {
 	return r.faults()
 }
 
-// say tells whoever waits how far the run is.
+// say reports the progress of the run.
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 }

@@ -17,7 +17,7 @@ func (s series) median() float64 {
 	return sorted[len(sorted)/2]
 }
 
-// spread is how far the runs are apart by themselves.
+// spread is how much the runs differ among themselves.
 func (s series) spread() float64 {
 	return slices.Max(s) - slices.Min(s)
 }
@@ -46,7 +46,7 @@ func medians(r report) []medianRow {
 	return rows
 }
 
-// mediansOf gathers the runs of one scenario, figure by figure.
+// mediansOf collects the runs of one scenario, figure by figure.
 func mediansOf(scenario, program string, first, other []result) []medianRow {
 	var rows []medianRow
 	for i := range min(len(first), len(other)) {
@@ -80,8 +80,8 @@ func (r *report) runs(scenario, program string) []result {
 	return found
 }
 
-// printMedians shows each figure of every program beside the first one's, and which
-// are worse beyond the spread of the first program against itself.
+// printMedians shows each figure of every program next to the first one's, and which are
+// worse beyond the spread of the first program against itself.
 func printMedians(to io.Writer, path string) error {
 	var r report
 	text, err := os.ReadFile(path)

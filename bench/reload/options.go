@@ -36,8 +36,8 @@ The text before "=" names it in the report. Before it is run these are replaced:
 Flags:
 `
 
-// lockstepLine is what is measured unless something else is asked for. Leader
-// election is off because its renewals are no cost of a change; no port is open.
+// lockstepLine is measured by default. Leader election is off because its renewals aren't a
+// cost of a change; no port is open.
 const lockstepLine = "lockstep={lockstep} controller --kubeconfig {kubeconfig} --leader-elect=false --metrics-addr 0 --probe-addr 0"
 
 // usageError is a mistake in the command line.
@@ -59,7 +59,7 @@ type options struct {
 	args       []string
 }
 
-// sizes are how much there is of everything.
+// sizes are the numbers of objects.
 type sizes struct {
 	fanOut    []int
 	objects   int
@@ -120,7 +120,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o.complete(lines, *names, *fanOut, *bytes)
 }
 
-// complete makes values of the lists in the flags.
+// complete parses the lists in the flags.
 func (o options) complete(lines []string, names, fanOut, bytes string) (options, error) {
 	var err error
 	if o.sizes.fanOut, err = numbers(fanOut); err != nil {
@@ -159,7 +159,7 @@ func numbers(text string) ([]int, error) {
 // contender is a program to measure.
 type contender struct {
 	name string
-	// line is the shell command, with places to fill in.
+	// line is the shell command, with placeholders.
 	line string
 }
 
@@ -171,7 +171,7 @@ func newContender(line string) contender {
 	return contender{name: filepath.Base(first), line: line}
 }
 
-// withPrograms builds Lockstep when a command line asks for it.
+// withPrograms builds Lockstep when a command line needs it.
 func (o options) withPrograms(ctx context.Context) (options, func(), error) {
 	nothing := func() {}
 	needed := false

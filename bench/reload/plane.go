@@ -24,19 +24,19 @@ import (
 )
 
 const (
-	// namespace is where everything happens.
+	// namespace contains all workloads and sources.
 	namespace = "bench"
-	// ownNamespace is where Lockstep keeps its own objects.
+	// ownNamespace contains Lockstep's own objects.
 	ownNamespace = "lockstep-system"
-	// account is the user that the program acts as.
+	// account is the program's user.
 	account = "program"
 )
 
-// auditPolicy makes the API server note each request of the program, and nobody
-// else's. This was chosen over a counting proxy: it works with any kind of
-// credentials and over HTTP/2, it sees the verb that the API server saw (a
-// proxy must tell a list from a watch by the query), it costs the program
-// nothing, and 700 MB of lists do not pass through a third process on two cores.
+// auditPolicy makes the API server log each request of the program, and no others. This was
+// chosen over a counting proxy: it works with any kind of credentials and over HTTP/2, it
+// records the verb that the API server saw (a proxy must distinguish a list from a watch by
+// the query), it doesn't cost the program anything, and 700 MB of lists do not pass through
+// a third process on two cores.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -152,7 +152,7 @@ func (p *plane) writeKubeconfig(config *rest.Config) error {
 
 func (p *plane) ca() string { return filepath.Join(p.dir, "ca.crt") }
 
-// fill puts what the program must know into its command line.
+// fill replaces the placeholders in the program's command line.
 func (p *plane) fill(ctx context.Context, line string) (string, error) {
 	port, err := freePort(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // tick is the unit of the times in /proc/PID/stat on every Linux that Go runs on.
 const tick = time.Second / 100
 
-// readCost asks the kernel what a process used: the largest resident set it ever
-// had (VmHWM), and the time that it computed, in user and kernel mode.
+// readCost reads the resources that a process used from the kernel: its largest resident set
+// (VmHWM), and its CPU time, in user and kernel mode.
 func readCost(pid int) (cost, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -60,7 +60,7 @@ func kibibytes(text, name string) (int64, error) {
 	return 0, fmt.Errorf("no %s: the program has ended", name)
 }
 
-// machine is what the figures were measured on.
+// machine describes the machine of the measurement.
 type machine struct {
 	OS          string  `json:"os"`
 	Cores       int     `json:"cores"`

@@ -17,11 +17,11 @@ type program struct {
 	line    string
 	process *process.Process
 	log     *os.File
-	// before is what earlier processes of the same program used.
+	// before is the cost of earlier processes of the same program.
 	before cost
 }
 
-// cost is what a program used of the machine.
+// cost is the CPU time and memory that a program used.
 type cost struct {
 	peak int64 // bytes
 	cpu  time.Duration
@@ -44,8 +44,8 @@ func startProgram(ctx context.Context, p *plane, c contender) (*program, error) 
 	return prog, prog.start()
 }
 
-// start runs the program in the shell's own process, so that what is measured
-// and killed is the program.
+// start runs the program in the shell's own process, so the measured and killed process is
+// the program.
 func (p *program) start() error {
 	var err error
 	p.process, err = process.Start(process.Spec{
@@ -54,7 +54,7 @@ func (p *program) start() error {
 	return err
 }
 
-// kill ends the program as a crash would, and remembers what it used.
+// kill ends the program as a crash would, and records its cost.
 func (p *program) kill() error {
 	used, err := p.used()
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *program) stop() error {
 	return errors.Join(p.process.Kill(), p.log.Close())
 }
 
-// used is what all processes of the program used so far.
+// used is the cost of all processes of the program so far.
 func (p *program) used() (cost, error) {
 	now, err := readCost(p.process.ID().PID)
 	if err != nil {
@@ -87,9 +87,8 @@ func (p *program) logTail() string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// rested waits until the program has used less than 2 % of a core for two
-// seconds, and returns when that rest began. It works for any program, because
-// it does not ask it.
+// rested waits until the program has used less than 2 % of a core for two seconds, and
+// returns when that rest started. It works for any program, because it does not query it.
 func (p *program) rested(ctx context.Context, atMost time.Duration) (time.Time, error) {
 	const pause, rest = 250 * time.Millisecond, 2 * time.Second
 	deadline := time.Now().Add(atMost)

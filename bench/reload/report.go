@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// result is what one program did under one scenario.
+// result is the result of one program under one scenario.
 type result struct {
 	Scenario   string `json:"scenario"`
 	About      string `json:"about"`
@@ -31,7 +31,7 @@ type result struct {
 	Faults       []string `json:"faults,omitempty"`
 }
 
-// startCost is that of the start, until the program rests.
+// startCost is the cost of the start, until the program rests.
 type startCost struct {
 	StartSeconds    float64  `json:"startSeconds"`
 	StartCPUSeconds float64  `json:"startCPUSeconds"`
@@ -40,20 +40,19 @@ type startCost struct {
 	StartPeakMiB    float64  `json:"startPeakMiB"`
 }
 
-// loadCost is that of the load, and of everything that follows from it.
+// loadCost is the cost of the load and its consequences.
 type loadCost struct {
 	Updates     int     `json:"updates"`
 	LoadSeconds float64 `json:"loadSeconds"`
 	Rollouts    int     `json:"rollouts"`
-	// Stale workloads after the load. Misshown are those whose template shows
-	// another version than the live one; without being stale, that is a change
-	// which the API server took just before a patch for an earlier one: the pods
-	// read it, the patch could not know it, and a second rollout would be for
-	// nothing.
+	// Stale counts stale workloads after the load. Misshown counts those whose template shows
+	// another version than the current one. If such a workload isn't stale, the API server
+	// accepted a change just before a patch for an earlier one: the pods read the change, the
+	// patch could not show it, and a second rollout would be useless.
 	Stale    int `json:"stale"`
 	Misshown int `json:"misshown"`
-	// LagSeconds is from the last change to the last rollout that it needed, the
-	// program's own waiting included; -1 when patience ended before.
+	// LagSeconds is from the last change to the last rollout that it required, including the
+	// program's own waiting; -1 when patience ended before.
 	LagSeconds float64  `json:"lagSeconds"`
 	Requests   requests `json:"requests"`
 	CPUSeconds float64  `json:"cpuSeconds"`
@@ -75,7 +74,7 @@ func (r *result) end(started, ended snapshot) {
 	r.PeakMiB = round(float64(ended.used.peak) / (1 << 20))
 }
 
-// judge lists what no reloader should do.
+// judge lists results that no reloader should have.
 func (r *result) judge(s scenario) []string {
 	var faults []string
 	fault := func(n int, text string) {
@@ -156,7 +155,7 @@ func (r *report) print(to io.Writer) {
 	for _, one := range r.Results {
 		asked := one.Requests
 		events := asked["create events"] + asked["patch events"]
-		// A question for one's own permissions is a create by its verb only.
+		// A review of one's own permissions is a create only by its verb.
 		writes := asked.verb("create", "update", "patch", "delete") - events - asked["create selfsubjectaccessreviews"]
 		states := asked["patch configmaps"] + asked["create configmaps"]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t\n",
@@ -172,8 +171,8 @@ func (r *report) print(to io.Writer) {
 	}
 }
 
-// faults is an error when the first program, which is ours unless somebody asked
-// otherwise, did what no reloader should.
+// faults is an error when the first program, which is Lockstep by default, did something
+// that no reloader should do.
 func (r *report) faults() error {
 	for _, one := range r.Results {
 		if one.Program == r.Programs[0] && len(one.Faults) > 0 {
@@ -183,7 +182,7 @@ func (r *report) faults() error {
 	return nil
 }
 
-// compareFiles shows where two runs are more than a fifth apart.
+// compareFiles shows where two runs differ by more than a fifth.
 func compareFiles(to io.Writer, paths []string) error {
 	var both [2]report
 	for i, path := range paths {
@@ -223,7 +222,7 @@ func compareFiles(to io.Writer, paths []string) error {
 type figure struct {
 	name string
 	a, b float64
-	// least is a difference that means nothing: the resolution of the measure.
+	// least is the resolution of the measure; a smaller difference is insignificant.
 	least float64
 }
 

@@ -14,13 +14,13 @@ import (
 type scenario struct {
 	name  string
 	about string
-	// build says what exists before the program starts.
+	// build defines the objects that exist before the program starts.
 	build func(w *world)
-	// load changes it.
+	// load changes them.
 	load func(ctx context.Context, r *trial) error
-	// still is true when no workload may be rolled at all.
+	// still is true when no workload may be rolled out at all.
 	still bool
-	// floor asks for the time that bare patches of all workloads take.
+	// floor measures the time that bare patches of all workloads take.
 	floor bool
 }
 
@@ -67,7 +67,7 @@ func chooseScenarios(names string, s sizes) ([]scenario, error) {
 	return chosen, nil
 }
 
-// pairs makes n ConfigMaps, each used by one Deployment.
+// pairs defines n ConfigMaps, each used by one Deployment.
 func pairs(w *world, n int) {
 	for i := range n {
 		w.addWorkload(kindDeployment, fmt.Sprintf("app-%d", i), w.configMap(fmt.Sprintf("config-%d", i)))
@@ -125,9 +125,8 @@ func churn() scenario {
 	}
 }
 
-// restart kills the program at a third of the load. What changes while it is
-// away is not changed again for half of the sources, so that a missed change
-// cannot hide behind a later one.
+// restart kills the program at a third of the load. Half of the sources that change while it
+// is down are not changed again, so a missed change can't hide behind a later one.
 func restart() scenario {
 	return scenario{
 		name: "restart", about: "20 ConfigMaps, 20 Deployments; 5 changes a second; kill -9, 3 s away during which all 20 change, started again",
@@ -225,7 +224,7 @@ func mixed() scenario {
 	}
 }
 
-// pair changes a ConfigMap and a Secret together: a deploy, as Helm does it.
+// pair changes a ConfigMap and a Secret together: a deployment, as Helm does it.
 func pair() scenario {
 	return scenario{
 		name: "pair", about: "20 Deployments, each with a ConfigMap and a Secret of its own; all 40 change once",
@@ -247,7 +246,8 @@ func pair() scenario {
 	}
 }
 
-// fanOut changes twice, the second time when all have followed the first.
+// fanOut changes the source twice, the second time when all workloads have followed the
+// first change.
 func fanOut(n int) scenario {
 	return scenario{
 		name: fmt.Sprintf("%s/%d", groupFanOut, n), floor: true, about: fmt.Sprintf("1 ConfigMap that %d Deployments use; 2 changes, one after the other", n),
@@ -272,7 +272,7 @@ func fanOut(n int) scenario {
 	}
 }
 
-// big shows what size costs: one change of a hundred sources among many.
+// big measures the cost of size: one change of a hundred sources among many.
 func big(s sizes, bytes int) scenario {
 	return scenario{
 		name:  fmt.Sprintf("%s/%d", groupBig, bytes),

@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// The keys of every source: one that changes, and one that only weighs.
+// The keys of every source: one that changes, and one that only adds size.
 const (
 	keyChanging = "key"
 	keyWeight   = "weight"
@@ -32,15 +32,15 @@ type source struct {
 	weight int // of the other key, 0 for none
 	text   *textPool
 
-	mu      sync.Mutex // held during a write, so that the order of writes is known
+	mu      sync.Mutex // held during a write, so the order of writes is known
 	serial  int
 	data    map[string]string
 	written uint64 // the resource version of the last change of content
 	at      time.Time
 }
 
-// textPool is a block of random text, of which values are cut: making each of
-// 700 MB anew would make the generator the bottleneck.
+// textPool is a block of random text, from which values are cut: generating 700 MB of values
+// would make the generator the bottleneck.
 type textPool struct{ block string }
 
 func newTextPool() *textPool {
@@ -84,7 +84,7 @@ func (s *source) create(ctx context.Context, c kubernetes.Interface) error {
 	return s.wrote(made, err)
 }
 
-// change gives the source new content with one request.
+// change writes new content with one request.
 func (s *source) change(ctx context.Context, c kubernetes.Interface) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *source) change(ctx context.Context, c kubernetes.Interface) error {
 	return s.wrote(made, err)
 }
 
-// touch changes an annotation, and no content.
+// touch changes an annotation, but not the content.
 func (s *source) touch(ctx context.Context, c kubernetes.Interface) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *source) lastWrite() (uint64, time.Time) {
 	return s.written, s.at
 }
 
-// digest is what Lockstep shows of the content.
+// digest is the digest that Lockstep shows for the content.
 func (s *source) digest(h fingerprint.Hasher) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,13 +16,13 @@ import (
 
 const (
 	groupTenant = "tenant"
-	// greedy is the namespace of the tenant who asks for too much.
+	// greedy is the namespace of the tenant that causes too much load.
 	greedy = "greedy"
 	// greedyObjects is how many Deployments it has, and how many ConfigMaps.
 	greedyObjects = 200
 )
 
-// tenants are scenarios in which one tenant asks for as much as the API server accepts,
+// tenants are scenarios in which one tenant causes as much load as the API server accepts,
 // and another one waits for a rollout.
 func tenants() []scenario {
 	run := strings.Repeat("a", 120)
@@ -62,8 +62,8 @@ func tenant(name, about, annotation string) scenario {
 	}
 }
 
-// changeAndWait changes the one source and waits for its rollout until the time of the
-// load is over, and says how long the slowest took.
+// changeAndWait changes the one source and waits for its rollout until the time of the load
+// is over, and reports the slowest rollout.
 func (r *trial) changeAndWait(ctx context.Context) error {
 	var slowest time.Duration
 	for end := time.Now().Add(r.duration); time.Now().Before(end); {

@@ -84,7 +84,7 @@ func (r *trial) observe(ctx context.Context, s scenario, made result, began time
 	case !inStep.IsZero():
 		made.LagSeconds = round(max(0, inStep.Sub(r.world.lastChange()).Seconds()))
 	}
-	// What is written late (events, state) and what is rolled once too often count.
+	// Late writes (events, state) and redundant rollouts count.
 	if err := sleep(ctx, 3*time.Second); err != nil {
 		return made, err
 	}
@@ -118,9 +118,8 @@ func (r *trial) finish(ctx context.Context, s scenario, made result, started sna
 	return made, nil
 }
 
-// floor is how long the load generator itself needs to patch every workload,
-// once the program has ended: what the control plane costs on this machine, to
-// hold the lag against.
+// floor is how long the load generator itself needs to patch every workload, once the
+// program has ended: the control plane's cost on this machine, to compare the lag with.
 func (r *trial) floor(ctx context.Context) (float64, error) {
 	if err := r.program.process.Kill(); err != nil {
 		return 0, err
@@ -131,7 +130,7 @@ func (r *trial) floor(ctx context.Context) (float64, error) {
 	return round(time.Since(began).Seconds()), err
 }
 
-// snapshot is what can be counted at one moment.
+// snapshot contains the counts at one moment.
 type snapshot struct {
 	requests requests
 	rollouts int
@@ -153,8 +152,8 @@ func (r *trial) snapshot() (snapshot, error) {
 	return snapshot{requests: asked, rollouts: r.world.rollouts(), used: used}, problem
 }
 
-// converge waits until no workload is stale, and returns when the last one was
-// rolled; the zero time when patience ended before.
+// converge waits until no workload is stale, and returns when the last one was rolled out;
+// the zero time when patience ended before.
 func (r *trial) converge(ctx context.Context) (time.Time, error) {
 	deadline := time.Now().Add(r.patience)
 	for time.Now().Before(deadline) {
@@ -174,7 +173,7 @@ func (r *trial) changeAny(ctx context.Context, among []*source) error {
 	return r.world.change(ctx, anyOf(among))
 }
 
-// pace is how often, and for how long.
+// pace is an interval and a duration.
 type pace struct {
 	each, lasting time.Duration
 }
@@ -184,8 +183,8 @@ func (r *trial) every(ctx context.Context, each time.Duration, do func(context.C
 	return r.everyFor(ctx, pace{each: each, lasting: r.duration}, do)
 }
 
-// everyFor calls do at a steady pace. Each call has its own goroutine, so that a
-// slow answer does not slow the load down.
+// everyFor calls do at a steady pace. Each call has its own goroutine, so a slow answer does
+// not slow the load down.
 func (r *trial) everyFor(ctx context.Context, p pace, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -202,7 +201,7 @@ func (r *trial) everyFor(ctx context.Context, p pace, do func(context.Context, i
 	return errors.Join(err, context.Cause(ctx))
 }
 
-// oneByOne calls do at a steady pace, never twice at a time.
+// oneByOne calls do at a steady pace, but never concurrently.
 func (r *trial) oneByOne(ctx context.Context, each time.Duration, do func(context.Context, int) error) error {
 	p := pace{each: each, lasting: r.duration}
 	return p.steps(ctx, func(i int) error { return do(ctx, i) })

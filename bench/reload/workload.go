@@ -27,13 +27,13 @@ const (
 	kindCronJob     = "CronJob"
 )
 
-// workload is something with a pod template that uses sources.
+// workload is an object with a pod template that uses sources.
 type workload struct {
 	kind, name string
 	sources    []*source
 	replicas   int
 
-	// What the watch has shown; guarded by the world.
+	// As shown by the watch; guarded by the world.
 	template [sha256.Size]byte
 	// written is the resource version of the last write of the pod template.
 	written  uint64
@@ -42,10 +42,10 @@ type workload struct {
 	gone     bool
 }
 
-// readsByItself: each Job of a CronJob reads what exists when it starts.
+// readsByItself: each Job of a CronJob reads the current contents when it starts.
 func (w *workload) readsByItself() bool { return w.kind == kindCronJob }
 
-// annotations ask every known reloader for the same, each in its own words.
+// annotations request the same from every known reloader, each with its own annotations.
 func (w *workload) annotations() map[string]string {
 	names := map[input.Kind][]string{}
 	for _, s := range w.sources {
@@ -128,7 +128,7 @@ func (w *workload) roll(ctx context.Context, c kubernetes.Interface) error {
 	return err
 }
 
-// observe takes in what the watch delivers of the workload.
+// observe updates the workload from a watch event.
 func (w *workload) observe(object runtime.Object) error {
 	about, template, err := templateOf(object)
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// creators is how many objects are made at the same time.
+// creators is how many objects are created at the same time.
 const creators = 32
 
-// world is what exists on the control plane, and what the watch shows of it.
+// world lists the objects on the control plane, and their state from the watch.
 type world struct {
 	client   kubernetes.Interface
 	replicas int
@@ -41,7 +41,7 @@ func newWorld(c kubernetes.Interface, replicas int) *world {
 	return &world{client: c, replicas: replicas, text: newTextPool(), workloads: map[string]*workload{}}
 }
 
-// addSource makes a source known; it exists after populate.
+// addSource adds a source, which populate creates.
 func (w *world) addSource(kind input.Kind, name string, size, weight int) *source {
 	s := &source{id: input.ID{Kind: kind, Name: name}, size: size, weight: weight, text: w.text}
 	w.sources = append(w.sources, s)
@@ -52,7 +52,7 @@ func (w *world) configMap(name string) *source {
 	return w.addSource(input.KindConfigMap, name, 64, 0)
 }
 
-// addWorkload makes a workload known.
+// addWorkload adds a workload, which populate creates.
 func (w *world) addWorkload(kind, name string, sources ...*source) *workload {
 	made := &workload{kind: kind, name: name, sources: sources, replicas: w.replicas}
 	w.mu.Lock()
@@ -77,7 +77,7 @@ func (w *world) populate(ctx context.Context) error {
 	return parallel(ctx, len(all), func(ctx context.Context, i int) error { return all[i].create(ctx, w.client) })
 }
 
-// all are the workloads, in no order.
+// all are the workloads, in random order.
 func (w *world) all() []*workload {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,8 +143,8 @@ func (w *world) watches() []beginWatch {
 	}
 }
 
-// follow takes in every event. A watch that ends is begun again where it ended,
-// so that no rollout is missed.
+// follow handles every event. A watch that ends is resumed where it ended, so no rollout is
+// missed.
 func (w *world) follow(ctx context.Context, begin beginWatch, events watch.Interface) {
 	last := ""
 	for {
@@ -166,7 +166,7 @@ func (w *world) follow(ctx context.Context, begin beginWatch, events watch.Inter
 	}
 }
 
-// take notes one event and returns its resource version.
+// take handles one event and returns its resource version.
 func (w *world) take(e watch.Event) string {
 	about, _, err := templateOf(e.Object)
 	if err != nil {
@@ -233,8 +233,8 @@ func (w *world) rollouts() int {
 	return sum
 }
 
-// stale lists the workloads of which a source was changed after their template:
-// pods of the current rollout may run with old content.
+// stale lists the workloads with a source that was changed after their template: pods of the
+// current rollout may run with old content.
 func (w *world) stale() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -264,8 +264,8 @@ func (w *world) lastChange() time.Time {
 	return last
 }
 
-// misshown lists the workloads whose template shows digests of Lockstep that are
-// not those of the live content. Programs that show none are not judged by it.
+// misshown lists the workloads whose template shows Lockstep digests that differ from the
+// current content. Programs that don't show digests are not judged by it.
 func (w *world) misshown(ctx context.Context) ([]string, error) {
 	hashers := map[input.Kind]fingerprint.Hasher{}
 	secret, err := w.client.CoreV1().Secrets(ownNamespace).Get(ctx, "lockstep-installation-key", metav1.GetOptions{})
@@ -293,7 +293,7 @@ func (w *world) misshown(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// jobs is how many Jobs exist: none should, since no schedule is due.
+// jobs is how many Jobs exist. There should be none, since no schedule is due.
 func (w *world) jobs(ctx context.Context) (int, error) {
 	list, err := w.client.BatchV1().Jobs(corev1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -302,7 +302,7 @@ func (w *world) jobs(ctx context.Context) (int, error) {
 	return len(list.Items), nil
 }
 
-// change gives a source new content and counts it.
+// change writes new content to a source and counts it.
 func (w *world) change(ctx context.Context, s *source) error {
 	w.updates.Add(1)
 	return s.change(ctx, w.client)

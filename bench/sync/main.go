@@ -1,5 +1,5 @@
 // Command sync measures the in-pod agent against a real API server: how long a
-// change takes to become a file, what a process costs in memory and CPU, and
+// change takes to become a file, how much memory and CPU a process uses, and
 // how large the program is. configmap-reload is measured in the same run.
 //
 //	go run ./bench/sync -out bench/sync/result.json
@@ -27,14 +27,14 @@ import (
 type Result struct {
 	When       string `json:"when"`
 	Kubernetes string `json:"kubernetes"`
-	// LoadAverageAtStart and AtEnd are the machine's: with more than one process
-	// per core the latencies are those of the machine.
+	// LoadAverageAtStart and AtEnd are the machine's: with more than one process per core, the
+	// load dominates the latencies.
 	LoadAverageAtStart string  `json:"loadAverageAtStart"`
 	LoadAverageAtEnd   string  `json:"loadAverageAtEnd"`
 	BinaryMB           float64 `json:"binaryMB"`
 
-	// WriteMs is the API server's part of LatencyMs: from sending the change
-	// to its answer.
+	// WriteMs is the API server's part of LatencyMs: from sending the change to the server's
+	// response.
 	WriteMs Percentiles `json:"writeMs"`
 	// LatencyMs is from sending the change to the API server to reading it
 	// from the file.
@@ -45,7 +45,7 @@ type Result struct {
 	IdleSeconds float64 `json:"idleSeconds"`
 	// StartedRSSMiB is three seconds after the start, with one ConfigMap.
 	StartedRSSMiB float64 `json:"startedRSSMiBAfterThreeSeconds"`
-	// TwoIdleRSSMiB is the sum of two agents, as beside Grafana.
+	// TwoIdleRSSMiB is the sum of two agents, as next to Grafana.
 	TwoIdleRSSMiB float64 `json:"twoIdleRSSMiB"`
 	// Loaded is with 300 ConfigMaps of 50 kB.
 	LoadedPeakMiB float64 `json:"loadedPeakMiB"`
@@ -140,7 +140,7 @@ func write(result *Result, out string) error {
 	return os.WriteFile(out, raw, 0o644)
 }
 
-// figure is one number and what it may be at most.
+// figure is one number and its limit.
 type figure struct {
 	what       string
 	got, limit float64
@@ -174,7 +174,7 @@ func (r *Result) figures() []figure {
 	return all
 }
 
-// check holds the figures against their limits.
+// check compares the figures with their limits.
 func (r *Result) check() error {
 	var failed []error
 	for _, c := range r.figures() {
@@ -186,7 +186,7 @@ func (r *Result) check() error {
 	return errors.Join(failed...)
 }
 
-// build makes the program as it is shipped.
+// build builds the program as it is released.
 func build(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "lockstep-sync")
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/lockstep-sync")

@@ -23,7 +23,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-// bench holds what the measurements share.
+// bench holds the state that the measurements share.
 type bench struct {
 	dir, agent string
 	cluster    *labtest.Cluster
@@ -83,7 +83,7 @@ func (b *bench) start(ctx context.Context, args ...string) (*exec.Cmd, string, e
 
 func stop(command *exec.Cmd) {
 	_ = command.Process.Signal(os.Interrupt)
-	_ = command.Wait() // its exit code is not what is measured
+	_ = command.Wait() // its exit code isn't measured
 }
 
 func (b *bench) size(_ context.Context, r *Result) error {
@@ -131,7 +131,7 @@ func (b *bench) latency(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// await looks at the file until it holds the value.
+// await polls the file until it holds the value.
 func await(ctx context.Context, file, value string) error {
 	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
@@ -155,13 +155,13 @@ func percentiles(series []time.Duration) Percentiles {
 	}
 }
 
-// prepare makes the ConfigMap that the latency's measurement leaves behind.
+// prepare creates the ConfigMap that the latency measurement otherwise leaves behind.
 func (b *bench) prepare(ctx context.Context, _ *Result) error {
 	return b.apply(ctx, "app", strconv.Itoa(updates))
 }
 
-// two measures a pair of agents as in the pod of Grafana. Pages of the program that
-// both use count twice, so that the pod is charged less.
+// two measures a pair of agents as in Grafana's pod. Program pages that both use count
+// twice, so the pod's real usage is lower.
 func (b *bench) two(ctx context.Context, r *Result) error {
 	var commands []*exec.Cmd
 	for range 2 {
@@ -246,7 +246,7 @@ func (b *bench) loaded(ctx context.Context, r *Result) error {
 	return err
 }
 
-// mounted compares both programs on a directory as the kubelet makes it.
+// mounted compares both programs on a directory with the kubelet's layout.
 func (b *bench) mounted(ctx context.Context, r *Result) error {
 	other, err := buildPredecessor(ctx, b.dir)
 	if err != nil {
@@ -263,8 +263,8 @@ func (b *bench) mounted(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// buildPredecessor builds configmap-reload in a module of its own. The checksum
-// database does not know this version everywhere, so that it is not asked.
+// buildPredecessor builds configmap-reload in its own module. It doesn't query the checksum
+// database, which does not know this version everywhere.
 func buildPredecessor(ctx context.Context, dir string) (string, error) {
 	module := filepath.Join(dir, "predecessor")
 	if err := os.Mkdir(module, 0o755); err != nil {
@@ -332,7 +332,7 @@ func (b *bench) measureMounted(ctx context.Context, path, argument string) (Moun
 	return Mounted{BinaryMB: float64(info.Size()) / 1e6, RSSMiB: rss, LatencyMs: percentiles(series)}, err
 }
 
-// drain forgets calls that one swap caused twice.
+// drain discards calls that one swap caused twice.
 func drain(called <-chan time.Time) {
 	for {
 		select {

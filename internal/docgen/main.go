@@ -1,7 +1,7 @@
-// Command docgen writes the parts of docs/ that follow from the code: the
-// references of annotations, reasons and metrics, and the command line.
+// Command docgen writes the parts of docs/ that follow from the code: the references of
+// annotations, reasons and metrics, and the command line.
 //
-// "make docs" runs it; "make verify" fails when what it writes is not committed.
+// "make docs" runs it; "make verify" fails when its output is not committed.
 package main
 
 import (
@@ -58,8 +58,8 @@ func write(dir string) error {
 	return writeCommandLine(filepath.Join(dir, "cli"))
 }
 
-// writeCommandLine writes a page for each command. The directory is made anew, so
-// that a command that is gone leaves no page behind.
+// writeCommandLine writes a page for each command. It recreates the directory, so a removed
+// command doesn't leave a page behind.
 func writeCommandLine(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -97,7 +97,8 @@ func reasonsPage() string {
 		"log (`reason=`), in the label `reason` of metrics, in `lockstep explain` and in the code (`internal/core/input`).\n\n" + t.String() + statesSection()
 }
 
-// statesSection has the states that are no reasons: the controller gives none of them.
+// statesSection lists the states that aren't reasons, because the controller doesn't set
+// them.
 func statesSection() string {
 	t := newTable("state", "meaning", "ends with")
 	for _, s := range []struct{ name, meaning, ends string }{

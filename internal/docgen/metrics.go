@@ -15,7 +15,7 @@ import (
 // metric is one row of the reference.
 type metric struct{ name, kind, labels, help string }
 
-// catalogue is a registry that only notes what is registered.
+// catalogue is a registry that only records the registered metrics.
 type catalogue struct{ metrics []metric }
 
 // Register implements prometheus.Registerer.
@@ -47,8 +47,8 @@ func (c *catalogue) MustRegister(collectors ...prometheus.Collector) {
 // Unregister implements prometheus.Registerer.
 func (c *catalogue) Unregister(prometheus.Collector) bool { return false }
 
-// parse reads a description, whose fields the library shows as text only:
-// Desc{fqName: "a", help: "b", constLabels: {}, variableLabels: {c,d}}.
+// parse parses a description, whose fields the library shows only as text: Desc{fqName: "a",
+// help: "b", constLabels: {}, variableLabels: {c,d}}.
 func parse(text string) (metric, error) {
 	parts := regexp.MustCompile(`^Desc\{fqName: "(.*?)", help: "(.*?)", .*variableLabels: \{(.*)\}\}$`).FindStringSubmatch(text)
 	if parts == nil {
@@ -61,8 +61,8 @@ func parse(text string) (metric, error) {
 	return m, nil
 }
 
-// kindOf is the type that Prometheus shows. Names of counters end in _total, which
-// the linter sees to.
+// kindOf is the type that Prometheus shows. Names of counters end in _total, which the
+// linter checks.
 func kindOf(c prometheus.Collector, name string) string {
 	switch c.(type) {
 	case *prometheus.HistogramVec, prometheus.Histogram:

@@ -18,7 +18,7 @@ type Rule struct {
 	Verbs     []string `json:"verbs"`
 }
 
-// Account is a service account that may do only what it is allowed to.
+// Account is a service account with only the permissions that a test grants.
 type Account struct {
 	Name       string
 	Namespace  string
@@ -27,8 +27,7 @@ type Account struct {
 	cluster *Cluster
 }
 
-// NewAccount creates a service account without any permission beyond those that
-// everybody has.
+// NewAccount creates a service account with only the permissions that every account has.
 func NewAccount(t testing.TB, cluster *Cluster, namespace string) *Account {
 	t.Helper()
 	a := &Account{Name: objectName(t.Name()), Namespace: namespace, cluster: cluster}
@@ -62,15 +61,15 @@ func (a *Account) writeKubeconfig(dir string, tokenRequest []byte) error {
 	return os.WriteFile(a.Kubeconfig, text, 0o600)
 }
 
-// Allow lets the account do, in its own namespace, what the rules say and
-// nothing else: an earlier Allow is replaced.
+// Allow grants the account exactly these rules in its own namespace. It replaces an earlier
+// Allow.
 func (a *Account) Allow(t testing.TB, rules ...Rule) {
 	t.Helper()
 	a.grant(t, rbacPath+"/namespaces/"+a.Namespace+"/", "Role", rules)
 }
 
-// AllowEverywhere lets the account do, in all namespaces and on objects outside
-// of namespaces, what the rules say; an earlier AllowEverywhere is replaced.
+// AllowEverywhere grants the account these rules in all namespaces and on cluster-scoped
+// objects. It replaces an earlier AllowEverywhere.
 func (a *Account) AllowEverywhere(t testing.TB, rules ...Rule) {
 	t.Helper()
 	a.grant(t, rbacPath+"/", "ClusterRole", rules)

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds how much of an answer is read.
 const maxAnswer = 16 << 20
 
-// api sends the few requests that the lab itself needs. Manifests are text, as
-// in any document about Kubernetes: the API server reads YAML.
+// api sends the few requests that the lab itself needs. Manifests are YAML text, which the
+// API server accepts.
 type api struct {
 	server string
 	client *http.Client
@@ -37,8 +37,7 @@ func newAPI(run *Run) (*api, error) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
 	config := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{admin}, MinVersion: tls.VersionTLS13}
-	// Without kept connections, an API server that was stopped and started again
-	// is asked over a new one.
+	// Without kept connections, requests after a restart of the API server use a new one.
 	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
 	return &api{server: run.Server, client: &http.Client{Transport: transport, Timeout: 30 * time.Second}}, nil
 }
@@ -92,7 +91,7 @@ func contentType(method string) string {
 	return "application/yaml"
 }
 
-// refusal is the message of an answer that says no.
+// refusal is the message of an error response.
 func refusal(status string, answer []byte) error {
 	var said struct{ Message string }
 	if json.Unmarshal(answer, &said) == nil && said.Message != "" {

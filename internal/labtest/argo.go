@@ -12,8 +12,8 @@ import (
 
 const argoNamespace = "argo-rollouts"
 
-// installArgoRollouts creates the kinds of Argo Rollouts, from the files of the
-// very module that its controller is built from.
+// installArgoRollouts creates the Argo Rollouts kinds from the module that its controller is
+// built from.
 func (c *Cluster) installArgoRollouts(ctx context.Context) error {
 	argo := c.programs[program.ArgoRollouts]
 	files, err := argo.Files(argo.Assets[0])

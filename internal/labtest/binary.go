@@ -23,16 +23,16 @@ const Version = "0.0.0-test"
 // half the time.
 const linked = "-ldflags=-s -w -X main.version=" + Version
 
-// built are the programs that this test process has built: what they are made of
-// does not change while it runs, and to ask go build costs a second each time.
+// built are the programs that this test process has built. Their sources don't change while
+// it runs, and running go build costs a second each time.
 //
 //nolint:gochecknoglobals // It is the memory of the process.
 var built sync.Map
 
-// Binary builds a main package of the repository, given as "./cmd/lockstep", and returns
-// the path of the program. It is built as "make build" and "make images" build it, so
-// everything shares the compiled packages, and the program runs in an empty image. It
-// never has the race detector: a test that runs the product in its own process has it.
+// Binary builds a main package of the repository, such as "./cmd/lockstep", and returns the
+// path of the program. It is built like in "make build" and "make images", so they share the
+// compiled packages, and the program runs in an empty image. It never has the race detector:
+// a test that runs the product in its own process has it.
 func Binary(t testing.TB, pkg string) string {
 	t.Helper()
 	root, err := program.Root()
@@ -46,9 +46,8 @@ func Binary(t testing.TB, pkg string) string {
 	return file
 }
 
-// goBuild builds a program into a directory of the checkout's bin directory, where go
-// build finds by itself that nothing has changed; a lock lets the processes of one
-// test run build it only once.
+// goBuild builds a program into the checkout's bin directory, where go build finds by itself
+// that nothing has changed. A lock lets the processes of one test run build it only once.
 func goBuild(ctx context.Context, dir, pkg, linker string) (string, error) {
 	root, err := program.Root()
 	if err != nil {

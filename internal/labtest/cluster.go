@@ -19,8 +19,8 @@ import (
 // takes about six seconds on two idle cores; tests run on busy ones.
 const startTimeout = 5 * time.Minute
 
-// errNotOurs is what the users of a shared control plane hear when they try to
-// take it from the others.
+// errNotOurs is returned to a user of a shared control plane that tries to stop it for the
+// others.
 var errNotOurs = errors.New("another process started this control plane; use a private one")
 
 // Cluster is a running control plane.
@@ -38,8 +38,8 @@ type Cluster struct {
 	processes map[string]*process.Process
 }
 
-// Start builds what is missing and starts a control plane. It returns when the
-// API server is ready and the controllers work.
+// Start builds missing programs and starts a control plane. It returns when the API server
+// is ready and the controllers work.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err := options.Check(); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func newCluster(options Options, programs map[string]program.Built) (*Cluster, e
 	return c, nil
 }
 
-// writeDir makes what the control plane's directory has before anything runs. The
-// guard knows of the directory first, because there are keys in it.
+// writeDir creates the control plane's directory before any program runs. It registers the
+// directory with the guard first, because it contains keys.
 func (c *Cluster) writeDir() error {
 	if err := c.guard.hold(planeOf(c.run.Dir)); err != nil {
 		return err
@@ -125,8 +125,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err
 	}
-	// Custom kinds come before the controllers, whose garbage collector would
-	// otherwise learn of them up to half a minute later.
+	// Custom kinds come before the controllers, whose garbage collector would otherwise discover
+	// them up to half a minute later.
 	for _, component := range c.options.With {
 		if err := c.install(ctx, component); err != nil {
 			return err
@@ -173,8 +173,8 @@ func (c *Cluster) Add(ctx context.Context, component Component) error {
 	return c.launch(ctx, component)
 }
 
-// AddControllers builds and starts the controller manager, where the control plane
-// was started without one.
+// AddControllers builds and starts the controller manager of a control plane that was
+// started without one.
 func (c *Cluster) AddControllers(ctx context.Context) error {
 	if c.HasControllers() {
 		return nil
@@ -239,7 +239,7 @@ func (c *Cluster) Kubeconfig() string { return c.run.Kubeconfig() }
 // Server is the address of the API server.
 func (c *Cluster) Server() string { return c.run.Server }
 
-// Version is that of Kubernetes, such as 1.36.3.
+// Version is the Kubernetes version, such as 1.36.3.
 func (c *Cluster) Version() string { return c.run.Kubernetes }
 
 // Dir is the directory of this control plane: data, logs, kubeconfig.
@@ -248,12 +248,12 @@ func (c *Cluster) Dir() string { return c.run.Dir }
 // Log is the path of a program's log.
 func (c *Cluster) Log(name string) string { return filepath.Join(c.run.Dir, name+".log") }
 
-// HasControllers tells whether a controller manager was started.
+// HasControllers reports whether a controller manager was started.
 func (c *Cluster) HasControllers() bool {
 	return slices.ContainsFunc(c.run.Processes, func(p Member) bool { return p.Name == program.ControllerManager })
 }
 
-// Has tells whether a component runs.
+// Has reports whether a component runs.
 func (c *Cluster) Has(component Component) bool { return slices.Contains(c.components(), component) }
 
 func (c *Cluster) components() []Component {
@@ -262,9 +262,9 @@ func (c *Cluster) components() []Component {
 	return slices.Clone(c.run.With)
 }
 
-// Stop ends every process of the control plane and removes its directory. Only the
-// process that started it can. When something of it cannot be removed, the directory
-// stays: the guard, or the next start, tries again.
+// Stop ends every process of the control plane and removes its directory. Only the process
+// that started it can. When something can't be removed, the directory stays: the guard, or
+// the next start, tries again.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,7 +33,7 @@ type Running struct {
 	stderr output
 }
 
-// running is what a process and a function have in common.
+// running is the interface of a process and a function.
 type running interface {
 	Name() string
 	Done() <-chan struct{}
@@ -42,7 +42,7 @@ type running interface {
 	Signal(signal syscall.Signal) error
 }
 
-// output collects what a program writes, while it may be read.
+// output collects a program's output, while it may be read.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -61,9 +61,9 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// StartCommand starts a program that is killed when the test ends, and also when
-// the test is killed; so is everything that it has started, unless that began a
-// session of its own. Its output is shown when the test fails.
+// StartCommand starts a program that is killed when the test ends, even when the test is
+// killed. All its descendants are killed too, except those in another session. Its output is
+// shown when the test fails.
 func StartCommand(t testing.TB, command Command) *Running {
 	t.Helper()
 	guard, err := guardOnce()
@@ -101,8 +101,7 @@ func (r *Running) showIfFailed(t testing.TB, args []string) {
 	}
 }
 
-// withoutSecrets is a command line as it may be shown: what follows a flag that
-// carries a credential is left out.
+// withoutSecrets is a command line without the values of flags that contain credentials.
 func withoutSecrets(args []string) []string {
 	shown := slices.Clone(args)
 	for i, arg := range shown {
@@ -127,13 +126,13 @@ func RunCommand(t testing.TB, command Command) (stdout, stderr string, code int)
 	return r.Stdout(), r.Stderr(), code
 }
 
-// Stdout is what the program has written to its standard output so far.
+// Stdout is the program's standard output so far.
 func (r *Running) Stdout() string { return r.stdout.String() }
 
-// Stderr is what the program has written to its standard error so far.
+// Stderr is the program's standard error so far.
 func (r *Running) Stderr() string { return r.stderr.String() }
 
-// PID is the id of the process. A function has none.
+// PID is the process ID, 0 for a function.
 func (r *Running) PID() int {
 	p, ok := r.running.(*process.Process)
 	if !ok {
@@ -142,8 +141,8 @@ func (r *Running) PID() int {
 	return p.ID().PID
 }
 
-// Signal sends a signal, such as SIGTERM, SIGSTOP or SIGKILL, to the program but
-// not to processes that it has started. A function only takes those that ask it to end.
+// Signal sends a signal, such as SIGTERM, SIGSTOP or SIGKILL, to the program but not to its
+// children. A function accepts only signals that request its end.
 func (r *Running) Signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	if err := r.running.Signal(signal); err != nil {
@@ -151,7 +150,7 @@ func (r *Running) Signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// Stop asks the program to end, as Kubernetes would, and returns its exit code.
+// Stop sends SIGTERM, as Kubernetes would, and returns the program's exit code.
 func (r *Running) Stop(t testing.TB) int {
 	t.Helper()
 	r.Signal(t, syscall.SIGTERM)

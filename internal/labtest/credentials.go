@@ -26,7 +26,7 @@ const (
 	serviceAccountFile = "service-account.key"
 )
 
-// serviceAddress is that of the service "kubernetes", the first one of the range.
+// serviceAddress is the address of the service "kubernetes", the first one of the range.
 // Pods on a real node reach the API server at it.
 const serviceAddress = "10.96.0.1"
 
@@ -36,8 +36,8 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// writeCredentials makes all keys and certificates of the control plane, and
-// the administrator's kubeconfig.
+// writeCredentials creates all keys and certificates of the control plane, and the
+// administrator's kubeconfig.
 func (c *Cluster) writeCredentials() error {
 	files, err := credentials()
 	if err != nil {
@@ -68,8 +68,7 @@ func credentials() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The API server takes the organisation as the user's group; this group may
-	// do everything.
+	// The API server uses the organisation as the user's group. This group has every permission.
 	adminCert, adminKey, err := ca.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "lab-admin", Organization: []string{"system:masters"}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -129,8 +128,8 @@ func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, 
 	return pemBlock("CERTIFICATE", raw), key, err
 }
 
-// sign completes a template and signs it. The validity begins in the past for
-// clocks that are moved back.
+// sign completes a template and signs it. The validity begins in the past, in case the clock
+// is set back.
 func sign(template *x509.Certificate, by *authority, key *ecdsa.PrivateKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
@@ -155,8 +154,8 @@ func pemBlock(kind string, raw []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw})
 }
 
-// kubeconfig returns the text of one with everything inside, so that it can be
-// copied anywhere. User is a YAML flow mapping.
+// kubeconfig returns a self-contained kubeconfig, which can be copied anywhere. user is a
+// YAML flow mapping.
 func kubeconfig(server string, ca []byte, user string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config

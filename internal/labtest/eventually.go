@@ -14,8 +14,8 @@ const PatienceEnv = "LOCKSTEP_PATIENCE"
 const maxPause = 250 * time.Millisecond
 
 // Eventually calls check until it is done, and fails the test when that takes
-// longer than timeout. A check that is not done says why; the last reason is part
-// of the failure.
+// longer than timeout. A check that is not done returns why; the failure includes
+// the last reason.
 //
 //	labtest.Eventually(t, 10*time.Second, func() (bool, string) {
 //		got := replicas()
@@ -32,8 +32,8 @@ func Eventually(t testing.TB, timeout time.Duration, check func() (done bool, wh
 		if done {
 			return
 		}
-		// The check that comes after the deadline is the last one: a slow
-		// machine is not taken for a wrong program.
+		// The check after the deadline is the last one, so a slow machine doesn't look like a wrong
+		// program.
 		waited := time.Since(began)
 		if waited > timeout {
 			t.Fatalf("not within %s: %s", timeout, why)

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Function is a command to run in the test process: its main function without the parts
-// that belong to a process.
+// Function is a command to run in the test process: its main function without the parts that
+// belong to a process.
 type Function struct {
 	Name string
 	Args []string
-	// Run returns the exit code. The end of the context asks it to end.
+	// Run returns the exit code. It ends when the context ends.
 	Run func(ctx context.Context, stdout, stderr io.Writer) int
 }
 
-// function is a started one.
+// function is a started Function.
 type function struct {
 	name string
 	stop context.CancelFunc
@@ -26,12 +26,13 @@ type function struct {
 	code int
 }
 
-// StartFunction starts a command that is asked to end when the test ends, and waits for
-// that. Its output is shown when the test fails. The race detector sees what it does, and
-// it starts at once. A test that kills or freezes a program needs [StartCommand].
+// StartFunction starts a command in the test process. When the test ends, it cancels the
+// command and waits for it. Its output is shown when the test fails. The race detector
+// covers it, and it starts at once. A test that kills or freezes a program needs
+// [StartCommand].
 func StartFunction(t testing.TB, f Function) *Running {
 	t.Helper()
-	// Not the test's context, which ends before the cleanup: the command ends in its turn.
+	// Not the test's context, which ends before the cleanup: the cleanup ends the command.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	started := &function{name: f.Name, stop: stop, done: make(chan struct{})}
 	r := &Running{running: started}

@@ -16,12 +16,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
-// guard is a process that outlives this one and takes away what this one leaves
-// when it is killed: sessions of commands, directories and control groups of control
-// planes. It hears of the end by the end of a pipe that only this process holds open.
+// guard is a process that outlives this one and cleans up after it if it is killed: sessions
+// of commands, directories and control groups of control planes. The guard detects the end
+// of this process by the end of a pipe that only this process holds open.
 //
-// The parent-death signal is not enough: it reaches children only, it cannot be
-// reverted once a control plane shall stay, and it removes no directory.
+// The parent-death signal is not enough: it only reaches children, it can't be reverted for
+// a control plane that is to stay, and it doesn't remove directories.
 type guard struct {
 	mu   sync.Mutex
 	pipe *os.File // nil where there is no guard
@@ -32,14 +32,14 @@ type guard struct {
 //nolint:gochecknoglobals // What belongs to the process has to live somewhere in it.
 var guardOnce = sync.OnceValues(startGuard)
 
-// startGuard needs what only Linux shows of processes. Elsewhere the next start
-// clears up.
+// startGuard uses process information that only Linux provides. On other systems the next
+// start cleans up.
 func startGuard() (*guard, error) {
 	if runtime.GOOS != "linux" {
 		return &guard{}, nil
 	}
-	// No test's context: the guard is everybody's.
-	// The deadline is for a go command that hangs: the first build compiles the standard library.
+	// Not a test's context: all tests share the guard. The deadline is for a go command that
+	// hangs: the first build compiles the standard library.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) //nolint:forbidigo // See above.
 	defer cancel()
 	helper, err := buildHelper(ctx)
@@ -60,8 +60,8 @@ func startGuard() (*guard, error) {
 	return &guard{pipe: write}, nil
 }
 
-// unmarked is an environment that belongs to no control plane: the guard of a test
-// must survive the end of the control plane that the test runs on.
+// unmarked is an environment without a control plane's mark: a test's guard must survive the
+// end of the control plane that the test runs on.
 func unmarked(environment []string) []string {
 	return slices.DeleteFunc(environment, func(entry string) bool { return strings.HasPrefix(entry, remains.Env+"=") })
 }
@@ -70,10 +70,10 @@ func planeOf(dir string) string { return "plane " + dir }
 
 func sessionOf(leader process.Identity) string { return "session " + leader.String() }
 
-// hold asks the guard to take something away when this process is gone.
+// hold makes the guard clean something up when this process is gone.
 func (g *guard) hold(thing string) error { return g.tell("hold " + thing) }
 
-// drop tells the guard that something is gone, or shall stay.
+// drop makes the guard forget something that is gone, or has to stay.
 func (g *guard) drop(thing string) error { return g.tell("drop " + thing) }
 
 func (g *guard) tell(line string) error {
@@ -88,9 +88,8 @@ func (g *guard) tell(line string) error {
 	return nil
 }
 
-// buildHelper builds the program that is the guard and that is around a real node.
-// It has only the standard library in it, so that takes a second, or nothing when
-// it is there already.
+// buildHelper builds the program that runs the guard and the real node. It only links the
+// standard library, so that takes a second, or no time when it is built already.
 func buildHelper(ctx context.Context) (string, error) {
 	root, err := program.Root()
 	if err != nil {

@@ -40,8 +40,8 @@ func (c *Cluster) launchKWOK(ctx context.Context) error {
 	if err := c.startScheduler(); err != nil {
 		return err
 	}
-	// Without a lease to renew, the node would be taken for dead after 50 seconds,
-	// and its pods would never be ready again.
+	// Without a lease to renew, the node would count as dead after 50 seconds, and its pods
+	// would never be ready again.
 	lease := "--node-lease-duration-seconds=40"
 	if err := c.spawn(program.KWOK, "--kubeconfig="+c.Kubeconfig(), "--config="+config, "--manage-all-nodes", lease); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (c *Cluster) startScheduler() error {
 	return c.spawn(program.Scheduler, "--kubeconfig="+c.Kubeconfig(), "--leader-elect=false", "--secure-port=0")
 }
 
-// kwokStages joins the files that say how a fake node and a fake pod live.
+// kwokStages joins the files that define the life cycle of a fake node and a fake pod.
 func kwokStages(kwok program.Built) ([]byte, error) {
 	var all [][]byte
 	for _, pattern := range kwok.Assets {
@@ -74,7 +74,7 @@ func kwokStages(kwok program.Built) ([]byte, error) {
 	return bytes.Join(all, []byte("\n---\n")), nil
 }
 
-// nodeReady asks whether a node is ready for pods.
+// nodeReady checks whether a node is ready for pods.
 func (c *Cluster) nodeReady(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answer, err := c.api.get(ctx, "/api/v1/nodes/"+name)

@@ -19,8 +19,8 @@ import (
 // pollInterval is short: most of a start is spent waiting for readiness.
 const pollInterval = 25 * time.Millisecond
 
-// relaxedGC has the programs of a control plane collect garbage a quarter as often: tests
-// make many objects, and memory is cheaper than cores.
+// relaxedGC makes the control plane's programs collect garbage a quarter as often: tests
+// create many objects, and memory is cheaper than cores.
 const relaxedGC = "GOGC=400"
 
 // spawn starts a program of the control plane.
@@ -29,8 +29,8 @@ func (c *Cluster) spawn(name string, args ...string) error {
 	return c.begin(plain(name), built.Version, process.Spec{Path: built.Path, Args: args})
 }
 
-// begin starts a process of the control plane with its log in the directory. Two of a
-// name would leave one that nobody ends.
+// begin starts a process of the control plane with its log in the directory. It refuses a
+// second process of the same name, because only one of them would be ended.
 func (c *Cluster) begin(name, version string, spec process.Spec) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func plain(name string) string {
 	return name
 }
 
-// await polls until a program is ready, has ended, or ctx has.
+// await polls until a program is ready, the program ends, or ctx ends.
 func (c *Cluster) await(ctx context.Context, name string, ready func(context.Context) error) error {
 	c.mu.Lock()
 	p := c.processes[name]
@@ -81,8 +81,8 @@ func (c *Cluster) await(ctx context.Context, name string, ready func(context.Con
 	}
 }
 
-// gaveUp words the end of a wait: in detail when the program was too slow,
-// briefly when somebody does not want it any more.
+// gaveUp is the error for the end of a wait: detailed when the program was too slow, brief
+// when the caller cancelled the wait.
 func (c *Cluster) gaveUp(ctx context.Context, name string, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for %s: %w", name, context.Cause(ctx))
@@ -90,8 +90,8 @@ func (c *Cluster) gaveUp(ctx context.Context, name string, last error) error {
 	return fmt.Errorf("wait for %s: %w (last: %w); %s", name, context.Cause(ctx), last, c.logTails(name))
 }
 
-// logTails shows the end of a process's log, and of the logs of programs that it
-// runs itself. They are read now because the directory goes when the start fails.
+// logTails shows the end of a process's log, and of the logs of programs that it runs
+// itself. It reads them now because a failed start removes the directory.
 func (c *Cluster) logTails(name string) string {
 	names := []string{name}
 	if name == nodeProcess {
@@ -158,9 +158,9 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--service-account-key-file=" + c.file(serviceAccountFile),
 		"--service-account-signing-key-file=" + c.file(serviceAccountFile),
 		"--service-cluster-ip-range=10.96.0.0/16",
-		"--endpoint-reconciler-type=none", // No address of this machine is worth publishing.
+		"--endpoint-reconciler-type=none", // This machine has no address to publish.
 		"--allow-privileged=true",
-		// For logs and exec on a real node, whose kubelet is joined to this loopback.
+		// For logs and exec on a real node, whose kubelet is reachable on this loopback.
 		"--kubelet-client-certificate=" + c.file(adminCertFile),
 		"--kubelet-client-key=" + c.file(adminKeyFile),
 		"--kubelet-preferred-address-types=Hostname",
@@ -184,8 +184,8 @@ func (c *Cluster) StopAPIServer() error {
 	return p.Kill()
 }
 
-// FreezeAPIServer stops the API server from running, but leaves its connections
-// open: requests and watches hang instead of failing.
+// FreezeAPIServer suspends the API server but leaves its connections open: requests and
+// watches hang instead of failing.
 func (c *Cluster) FreezeAPIServer() error {
 	p, err := c.apiServer()
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *Cluster) FreezeAPIServer() error {
 	return p.Freeze()
 }
 
-// ThawAPIServer lets a frozen API server run again.
+// ThawAPIServer resumes a frozen API server.
 func (c *Cluster) ThawAPIServer() error {
 	p, err := c.apiServer()
 	if err != nil {
@@ -213,8 +213,8 @@ func (c *Cluster) apiServer() (*process.Process, error) {
 	return p, nil
 }
 
-// startControllerManager waits until the controllers have given the default
-// namespace its service account: then they work, and pods can be created.
+// startControllerManager waits until the controllers have created the service account of the
+// default namespace: then they work, and pods can be created.
 func (c *Cluster) startControllerManager(ctx context.Context) error {
 	err := c.spawn(c.release(program.ControllerManager),
 		"--kubeconfig="+c.Kubeconfig(),

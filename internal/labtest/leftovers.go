@@ -7,9 +7,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 )
 
-// RunTests runs the tests of a package, for its TestMain, and returns the exit code.
-// It fails when a process whose command line names a temporary directory of the tests
-// outlives them: such a daemon keeps its port and its memory until somebody looks.
+// RunTests runs the tests of a package, for its TestMain, and returns the exit code. It
+// fails when a process whose command line names a temporary directory of the tests outlives
+// them: such a daemon would keep its port and its memory until a user ends it.
 func RunTests(m interface{ Run() int }) int {
 	dir, err := os.MkdirTemp("", "tests-")
 	if err != nil {
@@ -17,7 +17,7 @@ func RunTests(m interface{ Run() int }) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// Users other than this one run some of the programs.
+	// Some of the programs run as other users.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

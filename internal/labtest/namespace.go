@@ -28,8 +28,8 @@ func Namespace(t testing.TB, cluster *Cluster) string {
 	return name
 }
 
-// forget deletes an object of a test that has ended. It says so when that does
-// not work, but fails no test for it: the whole control plane goes soon.
+// forget deletes an object of a test that has ended. A failure is logged but doesn't fail
+// the test: the whole control plane is removed soon.
 func (c *Cluster) forget(t testing.TB, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
@@ -39,8 +39,8 @@ func (c *Cluster) forget(t testing.TB, path string) {
 	}
 }
 
-// objectName makes a name of the test's name that nobody else has, such as
-// reload-one-rollout-k3vqnx for TestReload/one_rollout.
+// objectName derives a unique name from the test's name, such as reload-one-rollout-k3vqnx
+// for TestReload/one_rollout.
 func objectName(test string) string {
 	kept := strings.Map(func(r rune) rune {
 		switch {

@@ -15,18 +15,18 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
-// NodeName is the name of the real node. The API server finds the kubelet by it:
-// the kubelet's port is joined to this machine's loopback.
+// NodeName is the name of the real node. The API server uses it as the kubelet's address:
+// the kubelet's port is reachable on this machine's loopback.
 const NodeName = "localhost"
 
-// names of the node's processes, beside those of programs.
+// Names of the node's processes, in addition to those of programs.
 const (
 	nodeProcess    = "node"
 	gatewayProcess = "gateway"
 )
 
-// loadTimeout bounds the time in which containerd takes an image. It takes a second or
-// two on two idle cores; tests run on busy ones.
+// loadTimeout bounds how long containerd may take to load an image. It takes a second or two
+// on two idle cores; tests run on busy ones.
 const loadTimeout = 3 * time.Minute
 
 // launchNode starts the scheduler and a real node, and waits until it is ready.
@@ -54,8 +54,8 @@ func (c *Cluster) launchNode(ctx context.Context) error {
 	return c.await(ctx, nodeProcess, c.nodeReady(NodeName))
 }
 
-// startNodeProcesses starts, on the host, the gateway, and the node itself in
-// namespaces of its own.
+// startNodeProcesses starts the gateway on the host, and the node itself in its own
+// namespaces.
 func (c *Cluster) startNodeProcesses(port string) error {
 	if err := c.begin(gatewayProcess, c.run.Kubernetes, process.Spec{
 		Path: c.Helper(), Args: []string{"gateway", strings.TrimPrefix(c.run.Server, "https://"), "127.0.0.1:" + port, c.run.Registry, c.run.SecureRegistry},
@@ -68,8 +68,8 @@ func (c *Cluster) startNodeProcesses(port string) error {
 	})
 }
 
-// copyHelper puts the program around the node into the directory, where a later build
-// does not change it.
+// copyHelper copies the program around the node into the directory, where a later build does
+// not change it.
 func (c *Cluster) copyHelper(ctx context.Context) error {
 	built, err := buildHelper(ctx)
 	if err != nil {
@@ -82,9 +82,9 @@ func (c *Cluster) copyHelper(ctx context.Context) error {
 	return os.WriteFile(c.Helper(), content, 0o700)
 }
 
-// loadPause gives containerd the image that holds a pod's namespaces.
+// loadPause loads the image that holds a pod's namespaces into containerd.
 func (c *Cluster) loadPause(ctx context.Context) error {
-	// Without the socket ctr would wait, and longer than containerd needs to make it.
+	// Without the socket, ctr would wait longer than containerd needs to create it.
 	if _, err := os.Stat(c.file("containerd.sock")); err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (c *Cluster) loadPause(ctx context.Context) error {
 // PauseImage holds a pod's namespaces.
 const PauseImage = "lab.local/pause:1"
 
-// LoadImage builds an image from files and gives it to the node, without a
-// registry. Pods use it with imagePullPolicy Never.
+// LoadImage builds an image from files and loads it into the node, without a registry. Pods
+// use it with imagePullPolicy Never.
 func (c *Cluster) LoadImage(ctx context.Context, spec image.Image) error {
 	file, err := os.CreateTemp(c.run.Dir, "image-*.tar")
 	if err != nil {
@@ -117,5 +117,5 @@ func (c *Cluster) LoadImage(ctx context.Context, spec image.Image) error {
 	return nil
 }
 
-// Helper is the path of the program around the node, for images of tests.
+// Helper is the path of the program around the node, for test images.
 func (c *Cluster) Helper() string { return c.file("lab-node") }

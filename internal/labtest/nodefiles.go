@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
-// containerdConfig keeps everything of containerd in the control plane's directory.
-// The first place is that directory, the second the image that holds a pod's
-// namespaces, the third the directory of the network plugins.
+// containerdConfig keeps all containerd data in the control plane's directory. The first
+// placeholder is that directory, the second the image that holds a pod's namespaces, the
+// third the directory of the network plugins.
 const containerdConfig = `version = 2
 root = "%[1]s/containerd/root"
 state = "%[1]s/containerd/state"
@@ -45,10 +45,10 @@ const networkConfig = `{"cniVersion": "0.4.0", "name": "lab", "plugins": [{
 }]}
 `
 
-// kubeletConfig leaves kubelet's defaults alone where a test could depend on
-// them, above all how often and how it looks at ConfigMaps; a test that needs others
-// sets [Options.KubeletConfig]. Only holders of a
-// certificate of the lab may use it: it lets them run anything.
+// kubeletConfig keeps the kubelet's defaults where a test could depend on them, above all
+// how and how often it syncs ConfigMaps. A test that needs others sets
+// [Options.KubeletConfig]. Only clients with a certificate of the lab may use the kubelet,
+// because it runs any command for them.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: 127.0.0.1

@@ -10,21 +10,20 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// Component is something that can run beside the bare control plane.
+// Component is an optional part of the lab next to the bare control plane.
 type Component string
 
 const (
-	// KWOK makes a fake node on which scheduled pods become Running and Ready.
+	// KWOK creates a fake node on which scheduled pods become Running and Ready.
 	KWOK Component = "kwok"
-	// Node is a real node: kubelet, containerd and runc in namespaces of their own.
-	// It needs root on Linux, and does not go together with KWOK, which would take
-	// its pods for fake ones.
+	// Node is a real node: kubelet, containerd and runc in namespaces of their own. It needs
+	// root on Linux. It can't be combined with KWOK, which would treat its pods as fake ones.
 	Node Component = "node"
 	// ArgoRollouts serves the Rollout kind and runs its controller.
 	ArgoRollouts Component = "argo-rollouts"
-	// Registry keeps images for whoever pulls or lists them.
+	// Registry stores images for pulling and listing.
 	Registry Component = "registry"
-	// SecureRegistry is another one, with TLS and credentials, as real ones have them.
+	// SecureRegistry is another registry, with TLS and credentials like real ones.
 	SecureRegistry Component = "registry-tls"
 )
 
@@ -33,8 +32,8 @@ func Components() []Component {
 	return []Component{KWOK, ArgoRollouts, Registry, SecureRegistry, Node}
 }
 
-// ParseComponents reads a list such as "kwok,argo-rollouts". The empty text is
-// the empty list.
+// ParseComponents parses a list such as "kwok,argo-rollouts". The empty text is the empty
+// list.
 func ParseComponents(text string) ([]Component, error) {
 	var list []Component
 	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
@@ -54,22 +53,22 @@ func joinComponents(list []Component) string {
 	return strings.Join(names, ",")
 }
 
-// Options say which control plane to start. The zero value is etcd, API server
-// and controller manager of the default Kubernetes release.
+// Options describe the control plane to start. The zero value is etcd, API server and
+// controller manager of the default Kubernetes release.
 type Options struct {
-	// Kubernetes is the release, 1.36 or 1.34; empty means 1.36. Components
-	// are built for 1.36 only, but run beside either; a real node does not.
+	// Kubernetes is the release, 1.36 or 1.34; empty means 1.36. Components are built for 1.36
+	// only, but run next to either; a real node does not.
 	Kubernetes string
-	// With names what runs beside the control plane.
+	// With names the components that run next to the control plane.
 	With []Component
-	// APIServerFlags are given to the API server after the lab's own flags.
+	// APIServerFlags are added after the lab's own API server flags.
 	APIServerFlags []string
 	// KubeletConfig is added to the real node's kubelet configuration: "syncFrequency: 1h\n".
 	KubeletConfig string
 	// Detached lets the control plane, once it is up, outlive this process, until
 	// [Cluster.Stop] or [Run.End].
 	Detached bool
-	// Progress receives what is being built; nil means nobody wants to know.
+	// Progress receives build progress; nil discards it.
 	Progress io.Writer
 	// Downloaded are programs to start instead of building them. Without a controller
 	// manager among them the control plane starts without one, until
@@ -94,7 +93,7 @@ func (o Options) progress() io.Writer {
 	return o.Progress
 }
 
-// Check says which of the options do not go together.
+// Check reports options that can't be combined.
 func (o Options) Check() error {
 	if !slices.Contains(o.With, Node) {
 		return nil
@@ -109,7 +108,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// components lists what runs beside the control plane, each once.
+// components lists each component that runs next to the control plane once.
 func (o Options) components() []Component {
 	var list []Component
 	for _, c := range o.With {

@@ -19,9 +19,9 @@ const pluginDir = "/usr/lib/cni"
 // Package is a Debian package that tests need.
 type Package struct {
 	Name string
-	// Why says what needs it.
+	// Why is what the package is needed for.
 	Why string
-	// Programs are what tests take from it: names on the path, or patterns of files.
+	// Programs are the programs that tests use: names on the path, or patterns of files.
 	Programs []string
 }
 
@@ -61,8 +61,8 @@ func missingIn(all []Package) []Package {
 	return missing
 }
 
-// find returns the path of a program, given by its name or by a pattern, of which the
-// last match counts. Debian keeps servers where the path of a user doesn't lead.
+// find returns the path of a program, given by its name or by a pattern, of which the last
+// match counts. Debian installs servers in directories that are not on a user's path.
 func find(program string) string {
 	for _, dir := range []string{"", "/usr/local/sbin", "/usr/sbin", "/sbin"} {
 		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
@@ -76,12 +76,12 @@ func find(program string) string {
 	return matches[len(matches)-1]
 }
 
-// Install installs the packages of a tier that are missing, in one run of apt-get that
-// waits for others. It says what it installs and why. Where it can't install, the error
-// is the command that does.
+// Install installs the missing packages of a tier, in one run of apt-get that waits for
+// other runs. It reports what it installs and why. Where it can't install, the error is the
+// command that does.
 //
 // Nothing else in the lab installs packages: two installations at the same time fail, and
-// one that ends with a test leaves half a package.
+// one that ends with a test leaves a half-installed package.
 func Install(ctx context.Context, tier Tier, progress io.Writer) error {
 	if !tier.Includes(TierAll) {
 		return nil
@@ -107,7 +107,7 @@ func (i installer) install(ctx context.Context) error {
 		return errors.New(wanted(missing))
 	}
 	fmt.Fprintf(i.progress, "installing Debian packages:\n%s", listed(missing))
-	// An index that can't be renewed may still be good enough.
+	// An outdated index may still be good enough.
 	outdated := aptGet(ctx, apt, "update", "-qq")
 	if err := aptGet(ctx, apt, installArgs(missing)...); err != nil {
 		return fmt.Errorf("%w\n%s", errors.Join(outdated, err), wanted(missing))
@@ -127,7 +127,7 @@ func installArgs(packages []Package) []string {
 	return args
 }
 
-// wanted says what is missing, why, and how to install it.
+// wanted lists the missing packages, their purposes and how to install them.
 func wanted(missing []Package) string {
 	return "these Debian packages are missing:\n" + listed(missing) +
 		"install them with:\n  sudo apt-get install --no-install-recommends " + namesOf(missing)
@@ -153,7 +153,7 @@ func namesOf(packages []Package) string {
 func aptGet(ctx context.Context, path string, args ...string) error {
 	apt := exec.CommandContext(ctx, path, args...) //nolint:gosec // The path is apt-get's, and the arguments come from the table.
 	apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	// Ctrl-C asks apt-get to end; killing it would leave half a package.
+	// On Ctrl-C, interrupt apt-get; killing it would leave a half-installed package.
 	apt.Cancel = func() error { return apt.Process.Signal(os.Interrupt) }
 	var out strings.Builder
 	apt.Stdout, apt.Stderr = &out, &out

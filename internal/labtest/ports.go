@@ -8,13 +8,11 @@ import (
 	"testing"
 )
 
-// The lab's ports lie below the range from which systems take ports for
-// outgoing connections. So nobody takes the port of an API server that a test
-// has stopped and means to start again.
+// The lab's ports are below the range that systems use for outgoing connections. So no other
+// process takes the port of an API server that a test has stopped and will start again.
 const firstPort, lastPort = 20000, 29999
 
-// FreePort returns a port that nobody listens on, for a program that has to be told
-// one.
+// FreePort returns an unused port, for a program that needs a fixed one.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	ports, err := freePorts(1)
@@ -24,7 +22,7 @@ func FreePort(t testing.TB) int {
 	return ports[0]
 }
 
-// freePorts returns different ports that nobody listens on.
+// freePorts returns different unused ports.
 func freePorts(count int) ([]int, error) {
 	var ports []int
 	for range 1000 {

@@ -39,8 +39,8 @@ func toolsMissing(missing []Package) error {
 	return fmt.Errorf("a real node needs Debian packages: run \"make packages\", or:\n%s", wanted(missing))
 }
 
-// namespacesMissing makes, for a moment, what the node lives in: namespaces of its
-// own, and mounts in them.
+// namespacesMissing briefly creates the environment of the node to test it: its own
+// namespaces, and mounts in them.
 func namespacesMissing() error {
 	const need = "a real node needs namespaces and mounts of its own (the capability CAP_SYS_ADMIN): %w"
 	var out output

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// RegistryName is by what name a real node knows the lab's registry: it pulls
-// "registry.lab/app:1" from there.
+// RegistryName is the name of the lab's registry on a real node: the node pulls
+// "registry.lab/app:1" from it.
 const RegistryName = "registry.lab"
 
 // registryConfig keeps everything in the control plane's directory.
@@ -26,11 +26,11 @@ storage:
 http: {addr: %q}
 `
 
-// registryHostsFile is where containerd looks for what follows.
+// registryHostsFile is where containerd looks for registryHosts.
 const registryHostsFile = "registries/" + RegistryName + "/hosts.toml"
 
-// registryHosts tells containerd where the registry is, seen from the node: on the
-// bridge, where the node joins it with the host's side.
+// registryHosts configures the registry's address for containerd, as seen from the node: on
+// the bridge, where the node forwards it to the host.
 const registryHosts = `server = "http://10.99.0.1:5000"
 [host."http://10.99.0.1:5000"]
   capabilities = ["pull", "resolve"]
@@ -61,12 +61,12 @@ func (c *Cluster) serveRegistry(name, text string) error {
 	built := c.programs[program.Registry]
 	return c.begin(name, built.Version, process.Spec{
 		Path: built.Path, Args: []string{"serve", config},
-		Env: append(os.Environ(), "OTEL_TRACES_EXPORTER=none"), // It would look for somebody who collects them.
+		Env: append(os.Environ(), "OTEL_TRACES_EXPORTER=none"), // It would try to reach a collector.
 	})
 }
 
-// PushImage builds an image from files and pushes it to the lab's registry. Its name
-// begins with [RegistryName]; a real node pulls it by that name.
+// PushImage builds an image from files and pushes it to the lab's registry. Its name begins
+// with [RegistryName]; a real node pulls it by that name.
 func (c *Cluster) PushImage(ctx context.Context, spec image.Image) error {
 	if !c.Has(Registry) {
 		return errors.New("this control plane runs without a registry; start it with --with registry")

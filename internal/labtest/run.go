@@ -18,25 +18,25 @@ import (
 
 const (
 	recordFile = "run.json"
-	// unwritten is how long a directory may stay without a record before it counts
-	// as left behind by a process that died between the two steps.
+	// unwritten is how long a directory may exist without a record before it counts as left
+	// behind by a process that died between the two steps.
 	unwritten = time.Hour
 )
 
-// Run is the record of a control plane: what another process must know to use
-// it, to show it and to end it. It is kept in the directory of the control plane.
+// Run is the record of a control plane: what another process must know to use it, to show it
+// and to end it. It is stored in the control plane's directory.
 type Run struct {
 	Dir        string           `json:"-"`
-	Owner      process.Identity `json:"owner"` // who started it
+	Owner      process.Identity `json:"owner"` // the process that started it
 	Detached   bool             `json:"detached,omitempty"`
 	Began      time.Time        `json:"began"`
 	Kubernetes string           `json:"kubernetes"`
 	Server     string           `json:"server"`
-	Registry   string           `json:"registry"` // where it is, if there is one
+	Registry   string           `json:"registry"` // its address, if it runs
 	With       []Component      `json:"with,omitempty"`
 	Processes  []Member         `json:"processes"`
 
-	// SecureRegistry is where that one is, if there is one.
+	// SecureRegistry is its address, if it runs.
 	SecureRegistry string `json:"secureRegistry"`
 }
 
@@ -73,8 +73,8 @@ func runsDir() (string, error) {
 // Kubeconfig is the path of a kubeconfig with every permission.
 func (r *Run) Kubeconfig() string { return filepath.Join(r.Dir, "kubeconfig") }
 
-// Alive tells whether somebody still needs the control plane: its owner or,
-// when it is detached, whoever ends it later.
+// Alive reports whether the control plane is still needed: while its owner runs or, when it
+// is detached, until it is ended explicitly.
 func (r *Run) Alive() bool {
 	if !r.Detached {
 		return r.Owner.Alive()
@@ -87,8 +87,7 @@ func (r *Run) Alive() bool {
 	return r.Owner.Alive()
 }
 
-// End kills the processes of the control plane, by what is recorded of them,
-// and removes its directory.
+// End kills the recorded processes of the control plane and removes its directory.
 func (r *Run) End() error {
 	var errs []error
 	for _, p := range r.Processes {
@@ -100,7 +99,7 @@ func (r *Run) End() error {
 	return remains.Remove(r.Dir)
 }
 
-// started replaces what is recorded of a program.
+// started replaces the record of a program.
 func (r *Run) started(name, version string, id process.Identity) error {
 	member := Member{Name: name, Version: version, Identity: id}
 	for i, p := range r.Processes {
@@ -164,7 +163,7 @@ func Runs() ([]*Run, error) {
 	return alive, err
 }
 
-// sweep ends and removes what dead processes left behind.
+// sweep ends and removes the leftovers of dead processes.
 func sweep() error {
 	return eachRun(func(run *Run) error {
 		if run.Alive() {
@@ -188,7 +187,7 @@ func eachRun(visit func(*Run) error) error {
 	}
 	for _, entry := range entries {
 		if !entry.IsDir() {
-			continue // such as what a file manager leaves everywhere
+			continue // such as a file manager's hidden files
 		}
 		dir := filepath.Join(parent, entry.Name())
 		run, err := readRun(dir)
@@ -204,8 +203,8 @@ func eachRun(visit func(*Run) error) error {
 	return nil
 }
 
-// removeUnwritten removes a directory without a record that can be read, unless it is
-// so young that its owner may be about to write one.
+// removeUnwritten removes a directory without a readable record, unless it is so new that
+// its owner may be about to write one.
 func removeUnwritten(dir string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && time.Since(info.ModTime()) < unwritten {
@@ -214,7 +213,7 @@ func removeUnwritten(dir string) error {
 	return remains.Remove(dir)
 }
 
-// String says what runs: "Kubernetes 1.36.3 with kwok at https://127.0.0.1:20001".
+// String describes the run: "Kubernetes 1.36.3 with kwok at https://127.0.0.1:20001".
 func (r *Run) String() string {
 	with := ""
 	if len(r.With) > 0 {
@@ -230,8 +229,8 @@ func (r *Run) release() string {
 	return major + "." + minor
 }
 
-// Satisfies tells whether the control plane is of the asked release and has every
-// asked component.
+// Satisfies reports whether the control plane has the requested release and every requested
+// component.
 func (r *Run) Satisfies(options Options) bool {
 	for _, component := range options.With {
 		if !slices.Contains(r.With, component) {

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/image"
 )
 
-// RegistryUser and RegistryPassword open the registry with TLS. It listens on loopback
-// only, and has what tests push.
+// RegistryUser and RegistryPassword are the credentials of the registry with TLS. It listens
+// on loopback only, and contains only images that tests push.
 const (
 	RegistryUser     = "lab"
 	RegistryPassword = "lab-password"
@@ -28,7 +28,7 @@ const (
 // registryUsers is the file of users: the password above, hashed with bcrypt.
 const registryUsers = RegistryUser + ":$2a$05$CE2VBCHQzzAkpmpTnh.mdOo7FbL1XY2J6FkdT.IQfAXYm/ufBq3jy\n"
 
-// nodeAddress is where the node joins what is on the host.
+// nodeAddress is the node's address for services on the host.
 const nodeAddress = "10.99.0.1"
 
 const (
@@ -39,7 +39,7 @@ const (
 	secureRegistryPort = "5001" // on the node
 )
 
-// secureRegistryConfig has places for directory, users, address, certificate and key.
+// secureRegistryConfig has placeholders for directory, users, address, certificate and key.
 const secureRegistryConfig = `version: 0.1
 log: {level: warn, accesslog: {disabled: true}}
 storage:
@@ -48,9 +48,9 @@ auth: {htpasswd: {realm: lab, path: %q}}
 http: {addr: %q, tls: {certificate: %q, key: %q}}
 `
 
-// secureRegistryHosts tells containerd where the registry is, whom to believe, and with
-// what credentials: a node that has its own pulls for every pod. The places are for the
-// address, the file of the authority and the credentials.
+// secureRegistryHosts configures the registry's address, CA and credentials for containerd:
+// a node with its own credentials pulls for every pod. The placeholders are for the address,
+// the CA file and the credentials.
 const secureRegistryHosts = `server = "https://%[1]s"
 [host."https://%[1]s"]
   capabilities = ["pull", "resolve"]
@@ -59,15 +59,15 @@ const secureRegistryHosts = `server = "https://%[1]s"
     authorization = "Basic %[3]s"
 `
 
-// SecureRegistry is the address of the registry with TLS. A real node knows it by the
-// same address, so that one reference serves for pushing and for pods.
+// SecureRegistry is the address of the registry with TLS. A real node uses the same address,
+// so one reference works for pushing and for pods.
 func (c *Cluster) SecureRegistry() string { return c.run.SecureRegistry }
 
-// Authority is the path of the certificate of the lab's authority.
+// Authority is the path of the lab's CA certificate.
 func (c *Cluster) Authority() string { return c.file(caFile) }
 
-// RegistryLogin writes the configuration of Docker with a user's credentials for the
-// registry with TLS into a directory, as "docker login" does.
+// RegistryLogin writes a Docker configuration with a user's credentials for the registry
+// with TLS into a directory, as "docker login" does.
 func (c *Cluster) RegistryLogin(dir, user, password string) error {
 	text, err := json.Marshal(map[string]any{"auths": map[string]any{c.run.SecureRegistry: map[string]string{"auth": basic(user, password)}}})
 	if err != nil {
@@ -107,14 +107,14 @@ func (c *Cluster) launchSecureRegistry(ctx context.Context) error {
 	return c.await(ctx, secureProcess, func(ctx context.Context) error {
 		_, err := server.get(ctx, "/v2/")
 		if err != nil && strings.Contains(err.Error(), "401") {
-			return nil // It is up, and asks who is there.
+			return nil // It is up and requires credentials.
 		}
 		return err
 	})
 }
 
-// secureRegistryHostsFile is where containerd looks for the registry: the colon of an
-// address becomes an underscore.
+// secureRegistryHostsFile is where containerd looks for the registry's configuration: the
+// colon of an address becomes an underscore.
 func (c *Cluster) secureRegistryHostsFile() string {
 	host, port, _ := strings.Cut(c.run.SecureRegistry, ":")
 	return "registries/" + host + "_" + port + "_/hosts.toml"

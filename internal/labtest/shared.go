@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// StartReason begins the message of every test that fails for want of the shared control
-// plane.
+// StartReason begins the message of every test that fails because the shared control plane
+// is missing.
 const StartReason = "shared control plane: "
 
 // Env names the environment variable that holds the directory of the control plane
@@ -27,10 +27,10 @@ var sharedOnce = sync.OnceValues(startShared)
 //nolint:gochecknoglobals // As above.
 var sharedGrows sync.Mutex
 
-// Shared returns the control plane of this test run, with the needed components:
-// the one that the lab's exec command made for it or else one that this test
-// process starts on first use and that ends with the process. Tests must keep to
-// namespaces of their own. A run whose tier doesn't build the components skips the test.
+// Shared returns the control plane of this test run, with the needed components: the one
+// that the lab's exec command started for it, or one that this test process starts on first
+// use and that ends with the process. Tests must use their own namespaces. A run whose tier
+// doesn't build the components skips the test.
 func Shared(t testing.TB, needs ...Component) *Cluster {
 	t.Helper()
 	inTierOf(t, Options{With: needs}.Programs())
@@ -52,7 +52,7 @@ func startShared() (*Cluster, error) {
 	if dir := os.Getenv(Env); dir != "" {
 		return Open(dir)
 	}
-	// No test's context: the control plane outlives the test that comes first.
+	// Not a test's context: the control plane outlives the first test.
 	return Start(context.Background(), Options{Progress: os.Stderr}) //nolint:forbidigo // See above.
 }
 
@@ -72,8 +72,7 @@ func Open(dir string) (*Cluster, error) {
 	return &Cluster{run: run, api: client, options: Options{Kubernetes: run.release()}}, nil
 }
 
-// releaseOfRun is the release of the control plane that is shared, or empty when
-// there is none.
+// releaseOfRun is the release of the shared control plane, or empty when there is none.
 func releaseOfRun() string {
 	dir := os.Getenv(Env)
 	if dir == "" {
@@ -86,9 +85,9 @@ func releaseOfRun() string {
 	return run.release()
 }
 
-// Private starts a control plane for one test, which may do anything to it. It is of
-// the release of this test run, unless the test names one or needs a real node, which
-// there is for one release only.
+// Private starts a control plane for one test, which may do anything to it. It has the
+// release of this test run, unless the test names one or needs a real node, which exists for
+// one release only.
 func Private(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	inTierOf(t, options.Programs())

@@ -29,7 +29,7 @@ const (
 // Tiers lists the tiers, the smallest first.
 func Tiers() []Tier { return []Tier{TierTest, TierAll, TierRelease} }
 
-// ParseTier reads the name of a tier.
+// ParseTier parses the name of a tier.
 func ParseTier(text string) (Tier, error) {
 	if !slices.Contains(Tiers(), Tier(text)) {
 		return "", fmt.Errorf("%q isn't a tier of tests: use test, all or release", text)
@@ -50,10 +50,11 @@ func (t Tier) target() string {
 	return "make test-" + string(t)
 }
 
-// SkipReason begins the message of every test that a run leaves to a later tier.
+// SkipReason begins the message of every test that a run skips because it belongs to a later
+// tier.
 const SkipReason = "this test belongs to "
 
-// In leaves a test to the run of its tier. Tests that need a component or a program of a
+// In skips a test in runs of smaller tiers. Tests that need a component or a program of a
 // later tier don't call it: [Shared], [Private], [Program] and [Need] do.
 func In(t testing.TB, tier Tier) {
 	t.Helper()
@@ -101,7 +102,7 @@ func TierPrograms(tier Tier) []string {
 	return names
 }
 
-// inTierOf leaves a test to the tier that builds all these programs.
+// inTierOf skips a test in runs whose tier doesn't build all these programs.
 func inTierOf(t testing.TB, programs []string) {
 	t.Helper()
 	for _, name := range programs {

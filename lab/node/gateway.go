@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// Sockets in the control plane's directory. Sockets in the file system reach across
-// network namespaces, so nothing has to be added to the host's network. The
-// names are relative: the directory's path may be longer than a socket's may be.
+// Sockets in the control plane's directory. Sockets in the file system work across network
+// namespaces, so the host's network stays unchanged. The names are relative: the directory's
+// path may be too long for a socket.
 const (
 	apiSocket            = "api.sock"
 	kubeletSocket        = "kubelet.sock"
@@ -18,8 +18,8 @@ const (
 	secureRegistrySocket = "registry-tls.sock"
 )
 
-// gateway joins the host's side: api.sock to the API server's port, those of the
-// registries to theirs, and the kubelet's port, where the API server looks for it, to
+// gateway connects the host's side: api.sock to the API server's port, the registries'
+// sockets to their ports, and the kubelet's port, which the API server uses, to
 // kubelet.sock.
 func gateway(args []string) error {
 	if len(args) != 4 {
@@ -33,13 +33,13 @@ func gateway(args []string) error {
 	)
 }
 
-// link takes connections at one address to another.
+// link forwards connections from one address to another.
 type link struct {
 	network, address     string
 	toNetwork, toAddress string
 }
 
-// serve joins the links until one of them fails.
+// serve forwards the links until one of them fails.
 func serve(links ...link) error {
 	failed := make(chan error)
 	for _, l := range links {

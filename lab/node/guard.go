@@ -12,17 +12,17 @@ import (
 )
 
 // guard reads what a process holds, one line each, until that process is gone,
-// however it ends: the kernel then closes the pipe. What is still held goes.
+// however it ends: the kernel then closes the pipe. Then it removes what is still held.
 //
 //	hold session 4711 1b4e28ba-2fa1-11d2-883f-0016d3cca427/90125
 //	hold plane /home/me/.cache/lockstep/lab/runs/123
 //	drop session 4711 1b4e28ba-2fa1-11d2-883f-0016d3cca427/90125
 //
-// A session is named by the identity of its first process: the number alone may
-// belong to a stranger by the time that the session is taken away.
+// A session is named by the identity of its first process: an unrelated process may have the
+// same ID by the time the session is removed.
 //
-// A child that was begun in the very moment of the end has the pipe open until its
-// own program runs, so none is missed.
+// A child that was started right before the end keeps the pipe open until its own program
+// runs, so none is missed.
 func guard(from io.Reader) error {
 	var held []string
 	for lines := bufio.NewScanner(from); lines.Scan(); {

@@ -17,13 +17,12 @@ import (
 const (
 	bridge         = "labcni0"
 	bridgeAddress  = "10.99.0.1"
-	serviceAddress = "10.96.0.1" // that of the service "kubernetes"
+	serviceAddress = "10.96.0.1" // the address of the service "kubernetes"
 )
 
-// inside is the first process of the namespaces. It only starts the work, as a
-// child, and collects the orphans that containers leave: waiting for any child
-// and waiting for a certain one do not go together in one process. When it ends
-// the kernel ends every process of the namespace.
+// inside is the first process of the namespaces. It only starts the work, as a child, and
+// reaps the orphans that containers leave: one process can't both wait for any child and
+// wait for a certain one. When it ends, the kernel ends every process of the namespace.
 func inside(args []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -47,8 +46,8 @@ func inside(args []string) error {
 	}
 }
 
-// run makes the node: a shield around the host, a network, containerd, kubelet.
-// Its arguments are the control group, the kubelet's port and the kubelet's path.
+// run sets up the node: a shield around the host, a network, containerd, kubelet. Its
+// arguments are the control group, the kubelet's port and the kubelet's path.
 func run(args []string) error {
 	if len(args) != 3 {
 		return errors.New("want: run CONTROL-GROUP KUBELET-PORT KUBELET")
@@ -87,7 +86,7 @@ func run(args []string) error {
 	}
 }
 
-// program runs a program with its log beside its data; the end of it is an error.
+// program runs a program with its log next to its data; its end is an error.
 func program(name, path string, args ...string) error {
 	log, err := os.OpenFile(name+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -111,8 +110,8 @@ func awaitSocket(path string) error {
 	return fmt.Errorf("%s did not appear within 10s", path)
 }
 
-// network makes the bridge to which pods are joined. The address of the service
-// "kubernetes" is on it too: pods reach the API server without kube-proxy.
+// network creates the bridge that pods are connected to. The address of the service
+// "kubernetes" is on it too, so pods reach the API server without kube-proxy.
 func network() error {
 	for _, line := range []string{
 		"link set lo up",

@@ -1,13 +1,13 @@
 // Command node is the small program around processes and the real node of the lab.
-// It is run by the lab, not by people, in one of these roles:
+// The lab runs it, not users, in one of these roles:
 //
 //	inside    first process of the node's own namespaces: shields the host, makes
-//	          the bridge, runs containerd and kubelet, and takes everything with it
-//	          when it ends
-//	gateway   on the host: joins the API server's port and the kubelet's port with
+//	          the bridge, runs containerd and kubelet, and ends all of them when
+//	          it ends
+//	gateway   on the host: connects the API server's port and the kubelet's port with
 //	          the node, through sockets in the control plane's directory
-//	guard     on the host: waits for the end of the process that it is told to
-//	          look after, however it comes, and takes away what that one left
+//	guard     on the host: waits for the end of another process, however it ends,
+//	          and removes its leftovers
 //	pause     in every pod: holds its namespaces
 //	show      in test pods: prints an environment variable and a file whenever
 //	          they change

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// pause holds a pod's namespaces and collects its orphans.
+// pause holds a pod's namespaces and reaps its orphans.
 func pause([]string) error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// hidden are the host's directories that kubelet, containerd and the network plugins
-// write to under fixed names. The node has empty ones of its own over them.
+// hidden are the host's directories that kubelet, containerd and the network plugins write
+// to under fixed names. The node mounts empty ones over them.
 func hidden() []string {
 	return []string{"/run", "/var/lib", "/var/log"}
 }
 
-// kernelSettings are what kubelet sets on its host. Plain files with the values
-// that it wants are put over them, so that it finds nothing to do.
+// kernelSettings are the settings that kubelet changes on its host. Plain files with the
+// expected values are mounted over them, so kubelet finds nothing to change.
 func kernelSettings() map[string]string {
 	return map[string]string{
 		"vm/overcommit_memory":             "1",
@@ -28,8 +28,8 @@ func kernelSettings() map[string]string {
 	}
 }
 
-// shield keeps the node's writes from the host. The mounts are those of this
-// mount namespace and go with it.
+// shield keeps the node's writes from the host. The mounts belong to this mount namespace
+// and end with it.
 func shield() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

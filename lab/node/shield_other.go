@@ -4,5 +4,5 @@ package main
 
 import "errors"
 
-// shield cannot be made here: there are no mount namespaces.
+// shield fails here: there are no mount namespaces.
 func shield() error { return errors.New("a node needs Linux") }

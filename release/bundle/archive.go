@@ -19,8 +19,8 @@ type entry struct {
 	mode int64
 }
 
-// writeArchive packs files in the given order. They belong to root and have the time of
-// the commit, so that the same commit is the same archive.
+// writeArchive packs files in the given order. They belong to root and have the time of the
+// commit, so the same commit results in the same archive.
 func writeArchive(to string, entries []entry, created time.Time) error {
 	return create(to, func(w io.Writer) error {
 		packed := gzip.NewWriter(w)
@@ -34,12 +34,11 @@ func writeArchive(to string, entries []entry, created time.Time) error {
 	})
 }
 
-// writeDir packs a directory as it is, without compression, for what is compressed
-// already.
+// writeDir packs a directory without compression, for content that is compressed already.
 func writeDir(to, dir string, created time.Time) error {
 	return create(to, func(w io.Writer) error {
 		archive := tar.NewWriter(w)
-		// Names come sorted.
+		// WalkDir sorts names.
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -67,8 +66,8 @@ func (e entry) write(archive *tar.Writer, created time.Time) error {
 	return err
 }
 
-// rewriteTimes packs an archive anew with the time of the commit: Helm puts the times of
-// the files on this machine into it.
+// rewriteTimes repacks an archive with the time of the commit: Helm uses the file times of
+// this machine.
 func rewriteTimes(from, to string, created time.Time) error {
 	source, err := os.Open(from)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/lockstep-dev/lockstep/release/manifest"
 )
 
-// sums is the file with the checksums, by which a directory is known as a release.
+// sums is the file with the checksums. It marks a directory as a release.
 const sums = "SHA256SUMS"
 
-// Bundle is a release that is to be made.
+// Bundle describes a release to make.
 type Bundle struct {
 	images.Source
 	// Dir is where the files go; it is replaced.
@@ -37,8 +37,8 @@ type target struct {
 	programs []string
 }
 
-// targets lists the platforms: those of the images, with both programs, and macOS, where
-// people run the command line.
+// targets lists the platforms: those of the images, with both programs, and macOS, for the
+// command line.
 func targets() []target {
 	var all []target
 	for _, platform := range images.Platforms() {
@@ -50,7 +50,7 @@ func targets() []target {
 	return all
 }
 
-// Check refuses what would make no release, before anything is compiled.
+// Check refuses invalid options before anything is compiled.
 func (b Bundle) Check() error {
 	if _, err := number(b.Version); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (b Bundle) notes() (string, error) {
 	return Notes(string(changelog), b.Version)
 }
 
-// Make makes all files, and puts the directory in the place of the old one when it is
-// complete. It returns their names.
+// Make makes all files, and replaces the old directory when the new one is complete. It
+// returns their names.
 func (b Bundle) Make(ctx context.Context) ([]string, error) {
 	if err := b.Check(); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (b Bundle) entries(t target, paths images.Compiled) []entry {
 	return all
 }
 
-// charts has Helm package every chart with the version of the release.
+// charts packages every chart with Helm, with the version of the release.
 func (b Bundle) charts(ctx context.Context, work, to string) error {
 	version, err := number(b.Version)
 	if err != nil {
@@ -182,8 +182,8 @@ func (b Bundle) charts(ctx context.Context, work, to string) error {
 	return nil
 }
 
-// manifest is the plain installation: what the chart of the release renders. Its registry
-// stays for the user to name, because no image is published.
+// manifest is the plain installation: the rendered chart of the release. The user has to set
+// its registry, because no image is published.
 func (b Bundle) manifest(ctx context.Context, _, to string) error {
 	version, err := number(b.Version)
 	if err != nil {

@@ -17,7 +17,7 @@ type section struct {
 	text string
 }
 
-// groups are the headings that Keep a Changelog has.
+// groups are the headings of Keep a Changelog.
 func groups() []string {
 	return []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 }
@@ -40,8 +40,8 @@ func Notes(changelog, version string) (string, error) {
 	return "", fmt.Errorf("CHANGELOG.md has no section for %s: rename \"Unreleased\" to \"[%s] - YYYY-MM-DD\", and begin a new one above it", version, want)
 }
 
-// readChangelog reads the sections and refuses a changelog that is not in the form of
-// Keep a Changelog.
+// readChangelog parses the sections and refuses a changelog that does not follow Keep a
+// Changelog.
 func readChangelog(text string) ([]section, error) {
 	body, links := splitLinks(text)
 	parts := strings.Split("\n"+body, "\n## ")
@@ -61,7 +61,7 @@ func readChangelog(text string) ([]section, error) {
 
 const unreleased = "Unreleased"
 
-// splitLinks takes the definitions of links away, and gives them by their names.
+// splitLinks removes the link definitions, and returns them by their names.
 func splitLinks(text string) (body string, links map[string]string) {
 	line := regexp.MustCompile(`(?m)^\[([^\]]+)\]: (\S+)\n?`)
 	links = map[string]string{}
@@ -71,7 +71,7 @@ func splitLinks(text string) (body string, links map[string]string) {
 	return line.ReplaceAllString(text, ""), links
 }
 
-// readSection reads a section without the marks of its heading.
+// readSection parses a section without the marks of its heading.
 func readSection(text string) (section, error) {
 	heading, body, _ := strings.Cut(text, "\n")
 	found := regexp.MustCompile(`^\[([^\]]+)\](?: - (\S+))?$`).FindStringSubmatch(heading)
@@ -99,7 +99,7 @@ func readSection(text string) (section, error) {
 	return s, nil
 }
 
-// checkOrder: what is not released comes first, and newer versions before older ones.
+// checkOrder: unreleased changes come first, and newer versions before older ones.
 func checkOrder(all []section) error {
 	if len(all) == 0 || all[0].name != unreleased {
 		return fmt.Errorf("CHANGELOG.md: want the section \"## [%s]\" first, also when it is empty", unreleased)

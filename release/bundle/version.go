@@ -9,8 +9,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Tagged is the version of a checkout: the tag of its commit. A checkout that is not what
-// was tagged has none, and the error says what to do.
+// Tagged is the version of a checkout: the tag of its commit. A checkout that differs from
+// the tagged commit has none, and the error explains what to do.
 func Tagged(ctx context.Context, root string) (string, error) {
 	const give = "or say VERSION=v0.1.0 to make one from what is here"
 	changed, err := git(ctx, root, "status", "--porcelain")
@@ -37,7 +37,7 @@ func git(ctx context.Context, root string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// number is a version without its v: charts and the changelog have it so.
+// number is a version without its v, as in charts and in the changelog.
 func number(version string) (string, error) {
 	text, hasV := strings.CutPrefix(version, "v")
 	parsed, err := semver.StrictNewVersion(text)

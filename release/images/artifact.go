@@ -12,15 +12,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Media types of an attached SBOM, as OCI 1.1 wants them: the artifact has a type, a
-// subject, and an empty configuration.
+// Media types of an attached SBOM, as OCI 1.1 requires: the artifact has a type, a subject,
+// and an empty configuration.
 const (
 	spdxType    types.MediaType = "application/spdx+json"
 	emptyConfig types.MediaType = "application/vnd.oci.empty.v1+json"
 )
 
-// artifact is a manifest that carries one document and says of what. The library can
-// make images with a subject, but none with an artifact type.
+// artifact is a manifest with one document and a subject. The library can make images with a
+// subject, but not with an artifact type.
 type artifact struct {
 	manifest []byte
 	document []byte
@@ -57,7 +57,7 @@ func describe(kind types.MediaType, content []byte) (v1.Descriptor, error) {
 	return v1.Descriptor{MediaType: kind, Size: size, Digest: digest}, err
 }
 
-// MediaType is that of every manifest of OCI.
+// MediaType is the media type of all OCI manifests.
 func (artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
 // RawManifest is the manifest as it is stored.
@@ -80,7 +80,7 @@ func (a artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error)
 	return nil, fmt.Errorf("an SBOM has no part %s", digest)
 }
 
-// blob is stored as it is, although the library calls that compressed.
+// blob is stored unchanged, although the library calls that compressed.
 type blob struct {
 	v1.Descriptor
 	content []byte

@@ -19,16 +19,15 @@ const (
 	licence   = "Apache-2.0"
 )
 
-// Built is an image that was made: one index over all platforms, and the list of its
-// contents, attached to the index and to each platform's image.
+// Built is a finished image: one index over all platforms, and the list of its contents,
+// attached to the index and to each platform's image.
 type Built struct {
 	Image
 	Index v1.ImageIndex
 	SBOMs []v1.Image
 }
 
-// Build compiles the programs, in a directory of its own that it removes, and makes
-// every image of the table.
+// Build compiles the programs in a temporary directory, and makes every image of the table.
 func (s Source) Build(ctx context.Context, progress Progress) ([]Built, error) {
 	dir, err := os.MkdirTemp("", "lockstep-images-")
 	if err != nil {
@@ -45,8 +44,7 @@ func (s Source) Build(ctx context.Context, progress Progress) ([]Built, error) {
 	return s.Pack(ctx, byPlatform, progress)
 }
 
-// Pack makes every image of the table from compiled programs, which are in the order of
-// the platforms.
+// Pack makes every image of the table from compiled programs, in the order of the platforms.
 func (s Source) Pack(ctx context.Context, byPlatform []Compiled, progress Progress) ([]Built, error) {
 	roots, err := s.moduleVersion(ctx, rootsModule)
 	if err != nil {
@@ -158,7 +156,7 @@ func (s Source) newPlatformImage(image Image, platform v1.Platform, layers []v1.
 	return mutate.ConfigFile(one, config)
 }
 
-// labels say what an image is, in the words of the OCI image specification.
+// labels describe an image, with the labels of the OCI image specification.
 func (s Source) labels(image Image) map[string]string {
 	labels := map[string]string{
 		"org.opencontainers.image.title":    image.Title,

@@ -14,18 +14,18 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Source is what a release is made of.
+// Source describes the checkout that a release is made from.
 type Source struct {
 	// Root is the directory of the checkout.
 	Root string
-	// Version is what the programs say of themselves, and the tag of the images.
+	// Version is the version that the programs report, and the tag of the images.
 	Version string
 	// Revision is the commit; empty when it is not known.
 	Revision string
-	// Created is the time of the commit: the time of the build would make every build
+	// Created is the time of the commit: with the time of the build, every build would result in
 	// another image.
 	Created time.Time
-	// Platforms are what the images are made for; none means all of [Platforms].
+	// Platforms are the platforms of the images; none means all of [Platforms].
 	Platforms []v1.Platform
 }
 
@@ -76,8 +76,8 @@ func (s Source) moduleVersion(ctx context.Context, module string) (string, error
 	return strings.TrimSpace(string(out)), nil
 }
 
-// buildEnvironment replaces everything that changes what the compiler makes. GOENV=off
-// keeps out what "go env -w" has set on this machine.
+// buildEnvironment sets every variable that changes the compiler's output. GOENV=off ignores
+// "go env -w" settings of this machine.
 func buildEnvironment(environment []string, platform v1.Platform) []string {
 	fixed := []string{
 		"CGO_ENABLED=0", "GOOS=" + platform.OS, "GOARCH=" + platform.Architecture,
@@ -91,7 +91,7 @@ func buildEnvironment(environment []string, platform v1.Platform) []string {
 	return append(kept, fixed...)
 }
 
-// packages counts the packages that go build -v names, and keeps what else it says.
+// packages counts the packages that go build -v names, and keeps its other output.
 type packages struct {
 	step  Step
 	count int
@@ -113,7 +113,7 @@ func (p *packages) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// tail is the last of what the compiler said, in one line.
+// tail is the end of the compiler's output, in one line.
 func (p *packages) tail() string {
 	const most = 5
 	lines := strings.Split(strings.TrimSpace(p.other.String()), "\n")

@@ -28,12 +28,12 @@ type file struct {
 	mode    int64
 	owner   int
 	content []byte
-	link    string // where a link leads
+	link    string // the target of a link
 	dir     bool
 }
 
-// newLayer packs files. They are sorted and have no time, so that the same files are
-// the same layer in every release; directories that nobody listed belong to root.
+// newLayer packs files. They are sorted and have no time, so the same files result in the
+// same layer in every release. Directories that are not listed belong to root.
 func newLayer(files []file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)

@@ -13,13 +13,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// refAnnotation is by what tools find an image in a layout: oci:dist/images:lockstep.
+// refAnnotation is the annotation by which tools find an image in a layout:
+// oci:dist/images:lockstep.
 const refAnnotation = "org.opencontainers.image.ref.name"
 
-// layoutFile is in every OCI layout, and says that it is one.
+// layoutFile marks a directory as an OCI layout.
 const layoutFile = "oci-layout"
 
-// CheckLayout refuses a directory that has something else in it than a layout: writing one
+// CheckLayout refuses a directory that contains anything other than a layout: writing one
 // replaces the directory.
 func CheckLayout(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -35,8 +36,8 @@ func CheckLayout(dir string) error {
 	return nil
 }
 
-// WriteLayout writes images into a new OCI layout, and puts it in the place of the old
-// one when it is complete.
+// WriteLayout writes images into a new OCI layout, and replaces the old one when the new one
+// is complete.
 func WriteLayout(dir string, images []Built) error {
 	if err := CheckLayout(dir); err != nil {
 		return err
@@ -52,7 +53,7 @@ func WriteLayout(dir string, images []Built) error {
 	if err := writeLayout(fresh, images); err != nil {
 		return fmt.Errorf("write %s: %w", dir, err)
 	}
-	// A temporary directory is closed to others, and a layout is there to be read.
+	// Other users can't read a temporary directory, but a layout has to be readable.
 	if err := os.Chmod(fresh, 0o755); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func writeLayout(dir string, images []Built) error {
 	return nil
 }
 
-// ReadLayout finds the images of the table in a layout, with what is attached to them.
+// ReadLayout finds the images of the table in a layout, with their attachments.
 func ReadLayout(dir string) ([]Built, error) {
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {

@@ -1,27 +1,27 @@
 package images
 
-// Progress hears what is being done.
+// Progress receives the progress of the work.
 type Progress interface {
 	// Begin starts a step: "compile for linux/arm64".
 	Begin(what string) Step
 }
 
-// Step is one piece of work that takes a while.
+// Step is one step that takes a while.
 type Step interface {
-	// Update says how far it is: "312 packages".
+	// Update reports the progress: "312 packages".
 	Update(detail string)
-	// End says what came out: "compiled for linux/arm64".
+	// End reports the result: "compiled for linux/arm64".
 	End(result string)
 }
 
-// Silent is for those who do not want to hear of it.
+// Silent discards progress.
 type Silent struct{}
 
-// Begin starts a step that nobody hears of.
+// Begin starts a step without output.
 func (Silent) Begin(string) Step { return Silent{} }
 
-// Update says nothing.
+// Update does nothing.
 func (Silent) Update(string) {}
 
-// End says nothing.
+// End does nothing.
 func (Silent) End(string) {}

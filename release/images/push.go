@@ -13,18 +13,18 @@ import (
 // Pushed is an image in a registry.
 type Pushed struct {
 	Image
-	// Reference has the tag and the digest.
+	// Reference includes the tag and the digest.
 	Reference string
 }
 
-// Pusher brings images to a registry, with the credentials of a keychain.
+// Pusher pushes images to a registry, with the credentials of a keychain.
 type Pusher struct {
 	Target   Target
 	Keychain authn.Keychain
 	Progress Progress
 }
 
-// Check asks the registry whether it takes images at all, before anything is built.
+// Check checks whether the registry accepts images at all, before anything is built.
 func (p Pusher) Check(ctx context.Context) error {
 	for _, image := range Table() {
 		if err := p.check(ctx, image); err != nil {
@@ -34,8 +34,8 @@ func (p Pusher) Check(ctx context.Context) error {
 	return nil
 }
 
-// check asks for one image. The library's check takes no context: when that ends, the
-// check is left to itself.
+// check checks one image. The library's check doesn't take a context: when the context ends,
+// the check continues in the background.
 func (p Pusher) check(ctx context.Context, image Image) error {
 	answer := make(chan error, 1)
 	go func() { answer <- remote.CheckPushPermission(p.Target.tag(image), p.Keychain, remote.DefaultTransport) }()
@@ -47,9 +47,9 @@ func (p Pusher) check(ctx context.Context, image Image) error {
 	}
 }
 
-// Push uploads everything by digest and moves the tags after that, one after the other:
-// each tag names either the old image or a complete new one, also when the push breaks
-// off. The error says how many tags were moved.
+// Push uploads everything by digest and moves the tags after that, one after the other: each
+// tag names either the old image or a complete new one, even when the push is interrupted.
+// The error includes how many tags were moved.
 func (p Pusher) Push(ctx context.Context, images []Built) ([]Pushed, error) {
 	uploaded := map[string]name.Reference{}
 	for _, image := range images {
@@ -84,8 +84,8 @@ func (p Pusher) tag(ctx context.Context, images []Built) ([]Pushed, error) {
 	return all, nil
 }
 
-// upload sends an image and its SBOMs by digest. Layers that an earlier image of the
-// same program brought are taken over inside the registry.
+// upload sends an image and its SBOMs by digest. Layers of an earlier image of the same
+// program are copied inside the registry.
 func (p Pusher) upload(ctx context.Context, image Built, from name.Reference) (name.Reference, error) {
 	repository := p.Target.repository(image.Image)
 	step := p.Progress.Begin("push " + repository.Name())
@@ -101,8 +101,8 @@ func (p Pusher) upload(ctx context.Context, image Built, from name.Reference) (n
 	if err := p.send(ctx, step, map[name.Reference]remote.Taggable{reference: index}); err != nil {
 		return nil, err
 	}
-	// After their subjects, and one after the other: a registry that does not list
-	// attachments by itself has a list that each upload extends.
+	// After their subjects, and one after the other: for a registry that does not list
+	// attachments by itself, each upload extends a list.
 	for _, attached := range image.SBOMs {
 		digest, err := attached.Digest()
 		if err != nil {
@@ -138,13 +138,13 @@ func (p Pusher) options(ctx context.Context) []remote.Option {
 // index has another name than its interface, which has a method of that name.
 type index = v1.ImageIndex
 
-// mountable is an index whose layers the registry has in another repository.
+// mountable is an index whose layers exist in another repository of the registry.
 type mountable struct {
 	index
 	from name.Reference
 }
 
-// Image finds a platform's image, with layers that say where they are.
+// Image finds a platform's image, with layers that name their repository.
 func (m mountable) Image(digest v1.Hash) (v1.Image, error) {
 	image, err := m.index.Image(digest)
 	return mountableImage{Image: image, from: m.from}, err
@@ -155,7 +155,7 @@ type mountableImage struct {
 	from name.Reference
 }
 
-// Layers lists the layers, which say where they are.
+// Layers lists the layers, which name their repository.
 func (m mountableImage) Layers() ([]v1.Layer, error) {
 	layers, err := m.Image.Layers()
 	if err != nil {

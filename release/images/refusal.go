@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// refusal says in one line why a registry does not have an image, and what helps.
+// refusal explains in one line why a registry does not have an image, and what helps.
 func (p Pusher) refusal(image Image, err error) error {
 	repository := p.Target.repository(image).Name()
 	var said *transport.Error
@@ -33,8 +33,8 @@ func (p Pusher) refusal(image Image, err error) error {
 	return fmt.Errorf("push %s: %s", repository, oneLine(err))
 }
 
-// unreachable is why no answer came from the registry, without what the libraries put
-// before it; nil when one came.
+// unreachable is why the registry did not answer, without the prefixes of the libraries; nil
+// when it answered.
 func unreachable(err error) error {
 	var network *net.OpError
 	var request *url.Error

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// rootsModule is where the certificate roots come from.
+// rootsModule provides the certificate roots.
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// home is that of the predecessors, which ran as root: manifests mount credentials at
-// /root/.docker/config.json. Every user finds them there.
+// home is the home directory of the predecessors, which ran as root: manifests mount
+// credentials at /root/.docker/config.json. Every user finds them there.
 const home = "/root"
 
 // rootsPath is where Go, OpenSSL and curl look for certificate roots.
 const rootsPath = "/etc/ssl/certs/ca-certificates.crt"
 
-// newBaseLayer makes what all images have in common, for every platform.
+// newBaseLayer makes the common layer of all images, for every platform.
 func newBaseLayer() (v1.Layer, error) {
 	return newLayer(baseFiles())
 }
@@ -31,15 +31,15 @@ func baseFiles() []file {
 		{path: "/etc/group", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:\n%s:x:%d:\n", userName, userID)},
 		{path: rootsPath, mode: 0o644, content: certificateRoots()},
 		{path: "/tmp", mode: 0o1777, dir: true},
-		// Mount points of credentials: whoever runs the image can enter them.
+		// Mount points of credentials, accessible for any user.
 		{path: home, mode: 0o755, dir: true},
 		{path: home + "/.docker", mode: 0o755, dir: true},
 		{path: home + "/.kube", mode: 0o755, dir: true},
 	}
 }
 
-// certificateRoots is Mozilla's list. A root that Mozilla trusts under conditions only
-// is left out: a file of certificates cannot say the conditions.
+// certificateRoots is Mozilla's list. It leaves out roots that Mozilla trusts only under
+// conditions, because a certificate file can't express them.
 func certificateRoots() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
@@ -50,8 +50,8 @@ func certificateRoots() []byte {
 	return text.Bytes()
 }
 
-// newProgramLayer makes what a program's images have: the program, and the old paths
-// of those whose place it takes.
+// newProgramLayer makes the layer of a program: the program, and the paths of the
+// predecessors that it replaces.
 func newProgramLayer(program string, content []byte) (v1.Layer, error) {
 	files := []file{{path: "/" + program, mode: 0o755, content: content}}
 	for _, path := range links(program) {

@@ -73,16 +73,15 @@ const (
 	spdxDescribe = "DESCRIBES"
 )
 
-// inventory gathers what the images of one program contain: the program for each
-// platform, the modules that the linker put into it, by what the program itself says,
-// and the certificate roots.
+// inventory collects the contents of one program's images: the program for each platform,
+// the modules linked into it according to the program itself, and the certificate roots.
 type inventory struct {
 	source  Source
 	program string
 	roots   string
 
 	programs      []spdxPackage
-	modules       map[string]spdxPackage // by their id
+	modules       map[string]spdxPackage // by their ID
 	relationships []spdxRelationship
 }
 
@@ -111,7 +110,7 @@ func (i *inventory) add(platform v1.Platform, content []byte) error {
 	return nil
 }
 
-// effective is the module that was linked when another one was asked for.
+// effective is the module that was linked, which may replace the required one.
 func effective(module *debug.Module) *debug.Module {
 	if module.Replace != nil {
 		return module.Replace
@@ -134,8 +133,8 @@ func (i *inventory) download() string {
 	return "git+" + sourceURL + "@" + i.source.Revision
 }
 
-// document writes the SBOM. Its name has the digests of the programs in it, so that
-// two documents of one version with different contents have different names.
+// document writes the SBOM. Its name includes the digests of the programs, so two documents
+// of one version with different contents have different names.
 func (i *inventory) document() ([]byte, error) {
 	digest := sha256.New()
 	for _, p := range i.programs {
@@ -160,7 +159,7 @@ func newModule(path, version string) spdxPackage {
 	}
 }
 
-// packageURL is by what name scanners look a module up.
+// packageURL is the name by which scanners identify a module.
 func packageURL(path, version, qualifiers string) spdxRef {
 	return spdxRef{
 		Category: "PACKAGE-MANAGER", Type: "purl",
@@ -168,8 +167,8 @@ func packageURL(path, version, qualifiers string) spdxRef {
 	}
 }
 
-// spdxID joins parts with what an SPDX identifier may have: letters, digits, dots and
-// dashes.
+// spdxID joins parts with the characters that an SPDX identifier may contain: letters,
+// digits, dots and dashes.
 func spdxID(parts ...string) string {
 	return "SPDXRef-" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' {

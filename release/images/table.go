@@ -8,10 +8,10 @@ const (
 	Agent      = "lockstep-sync"
 )
 
-// Programs lists the executables that images are made of.
+// Programs lists the executables in the images.
 func Programs() []string { return []string{Controller, Agent} }
 
-// Platforms lists what each image is made for.
+// Platforms lists the platforms of each image.
 func Platforms() []v1.Platform {
 	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
 }
@@ -21,17 +21,17 @@ func Platforms() []v1.Platform {
 type Image struct {
 	// Name is "lockstep", "lockstep-sync" or "lockstep-" with a predecessor's name.
 	Name string
-	// Program is the executable inside, which lies at the root: "/lockstep".
+	// Program is the executable, which is in the root directory: "/lockstep".
 	Program string
-	// Entrypoint is the path that a container starts when its manifest sets no command.
+	// Entrypoint is the path that a container starts when its manifest doesn't set a command.
 	Entrypoint string
-	// Title is the image in a few words, for its labels.
+	// Title is a short description of the image, for its labels.
 	Title string
 }
 
-// predecessor is a program whose place an image takes. Its manifests set args and no
-// command, so the image starts the program by the predecessor's own name, which tells
-// the program whose command line to understand.
+// predecessor is a program that an image replaces. Its manifests set args and no command, so
+// the image starts the program by the predecessor's own name, from which the program knows
+// which command line to expect.
 type predecessor struct {
 	name    string
 	program string
@@ -41,15 +41,15 @@ type predecessor struct {
 	also []string
 }
 
-// predecessors is the one table of the programs that are replaced. A new drop-in mode
-// of a program needs a row here; a test compares the two.
+// predecessors is the only table of the replaced programs. A new drop-in mode of a program
+// needs a row here; a test compares the two.
 func predecessors() []predecessor {
 	return []predecessor{
 		{name: "configmap-attacher", program: Controller, entrypoint: "/go/bin/configmap-attacher"},
 		{name: "kube-image-deployer", program: Controller, entrypoint: "/app/kube-image-deployer"},
 		{name: "kube-image-deployer-cli", program: Controller, entrypoint: "/kube-image-deployer-cli"},
 		{name: "kubernetes-reloader", program: Controller, entrypoint: "/kubernetes-reloader"},
-		// The entry script of the original's image has a default of its own: /config.
+		// The entry script of the original's image has its own default: /config.
 		{name: "config-controller", program: Agent, entrypoint: "/bin/start-config-controller", also: []string{"/bin/config-controller"}},
 		{name: "k8s-sidecar", program: Agent, entrypoint: "/k8s-sidecar"},
 		{name: "configmap-reload", program: Agent, entrypoint: "/configmap-reload"},

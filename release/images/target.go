@@ -8,15 +8,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Target is where images go: a repository whose last part names the controller, such
-// as registry.example/team/lockstep, and the tag of all. The other images lie beside
+// Target is the destination of images: a repository whose last part names the controller,
+// such as registry.example/team/lockstep, and the common tag. The other images are next to
 // it: registry.example/team/lockstep-sync.
 type Target struct {
 	controller name.Repository
 	version    string
 }
 
-// ParseTarget reads a repository and a tag. The registry is never guessed.
+// ParseTarget parses a repository and a tag. It never guesses the registry.
 func ParseTarget(image, version string) (Target, error) {
 	if image == "" {
 		return Target{}, errors.New("IMAGE is not set: it names a registry and a repository there, as in IMAGE=registry.example/team/lockstep")
@@ -31,7 +31,7 @@ func ParseTarget(image, version string) (Target, error) {
 	return Target{controller: repository, version: version}, nil
 }
 
-// Registry is the host, with its port, to which images go.
+// Registry is the host, with its port, that images are pushed to.
 func (t Target) Registry() string { return t.controller.RegistryStr() }
 
 func (t Target) repository(image Image) name.Repository {

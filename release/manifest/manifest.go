@@ -1,4 +1,4 @@
-// Package manifest renders the plain installation from the chart, for those who install with
+// Package manifest renders the plain installation from the chart, for users who install with
 // kubectl alone. It needs Helm.
 package manifest
 
@@ -16,26 +16,26 @@ import (
 // namespace is where the manifest installs the controller.
 const namespace = "lockstep-system"
 
-// object makes the namespace, which Helm makes by itself.
+// object creates the namespace, which Helm creates by itself.
 const object = `---
 apiVersion: v1
 kind: Namespace
 metadata:
   name: ` + namespace + "\n"
 
-// Source is what a manifest is made from.
+// Source describes the input of a manifest.
 type Source struct {
 	// Helm is the path of the program.
 	Helm string
 	// Chart is a directory or a package.
 	Chart string
-	// Tag is that of the image; empty for the chart's own. The registry stays for the reader to name.
+	// Tag is the image tag; empty for the chart's own. The user has to set the registry.
 	Tag string
-	// Heading is a comment at the beginning, with its number signs.
+	// Heading is a comment at the beginning, including its number signs.
 	Heading string
 }
 
-// Render returns what the chart renders by default, without what only Helm needs.
+// Render renders the chart with its defaults, without the parts that only Helm needs.
 func (s Source) Render(ctx context.Context) ([]byte, error) {
 	helm := exec.CommandContext(ctx, s.Helm, "template", "lockstep", s.Chart,
 		"--namespace", namespace, "--set", "image.repository=registry.example/lockstep", "--set-string", "image.tag="+s.Tag)
@@ -49,7 +49,7 @@ func (s Source) Render(ctx context.Context) ([]byte, error) {
 	return slices.Concat([]byte(s.Heading), []byte(object), plain(rendered)), nil
 }
 
-// plain takes out what only Helm needs, and what it says of itself.
+// plain removes the parts that only Helm needs, and its own comments.
 func plain(rendered []byte) []byte {
 	helm := regexp.MustCompile(`(?m)^(# Source: .*| *app\.kubernetes\.io/(managed-by|instance): .*| *helm\.sh/chart: .*)\n`)
 	return bytes.ReplaceAll(helm.ReplaceAll(rendered, nil), []byte("\n\n---"), []byte("\n---"))

@@ -1,5 +1,5 @@
-// Package tinysource makes a stand-in for the checkout, for the tests of releases: its
-// programs take a moment to compile, and what is said of them holds for the real ones.
+// Package tinysource creates a small replacement for the checkout, for the release tests:
+// its programs compile in a moment, and the tests' results hold for the real ones too.
 package tinysource
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-dev/lockstep/release/images"
 )
 
-// RootsModule has the certificate roots of the images.
+// RootsModule contains the certificate roots of the images.
 const RootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// New makes a checkout in a directory of its own.
+// New creates a checkout in a temporary directory.
 func New(t testing.TB) images.Source {
 	t.Helper()
 	root := t.TempDir()

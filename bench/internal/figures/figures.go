@@ -1,5 +1,5 @@
-// Package figures knows what the benchmarks have in common: how they begin and end, and
-// that a figure beyond its limit is a failure.
+// Package figures knows what the benchmarks have in common: how they start and end, and that
+// a figure beyond its limit is a failure.
 package figures
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // Main runs a benchmark as a command that takes a file for its result.
 func Main(run func(ctx context.Context, out string) error) {
-	ctrl.SetLogger(logr.Discard()) // what the client has to say is no figure
+	ctrl.SetLogger(logr.Discard()) // the client's log isn't a figure
 	out := flag.String("out", "", "file for the result; empty means standard output only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -44,20 +44,20 @@ func Write(result any, out string) error {
 	return os.WriteFile(out, append(text, '\n'), 0o644)
 }
 
-// Limits gathers the figures that are beyond what was promised.
+// Limits collects the figures beyond their limits.
 type Limits []error
 
-// Most notes a figure that is above its limit.
+// Most records a figure that is above its limit.
 func (l *Limits) Most(what string, got, most int) {
 	if got > most {
 		*l = append(*l, fmt.Errorf("%s: %d, and at most %d was promised", what, got, most))
 	}
 }
 
-// Err is what was noted.
+// Err joins the recorded figures.
 func (l Limits) Err() error { return errors.Join(l...) }
 
-// CreateAll makes the objects of the numbers from one to before the other, a few at a time.
+// CreateAll creates object(i) for from <= i < to, a few at a time.
 func CreateAll(ctx context.Context, c client.Client, from, to int, object func(int) client.Object) error {
 	var (
 		making sync.WaitGroup

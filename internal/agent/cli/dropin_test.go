@@ -382,7 +382,7 @@ func TestK8sSidecarFolders(t *testing.T) {
 	a.WantFiles(map[string]string{"team/one.json": "{}", "team/two.json": "{}", "linked/four.json": "{}"})
 	labtest.Eventually(t, agentkit.Patience, func() (bool, string) {
 		_, err := os.Stat(filepath.Join(a.Root, "other"))
-		return os.IsNotExist(err), "the empty directory stays"
+		return os.IsNotExist(err), fmt.Sprintf("the agent hasn't removed the empty directory (error %v)", err)
 	})
 }
 

@@ -38,21 +38,21 @@ type flags struct {
 	helpAll, version bool
 }
 
-// sourceFlags say which objects are followed.
+// sourceFlags select the objects to follow.
 type sourceFlags struct {
 	configMaps, secrets, selectors, namespaces []string
 	kinds                                      []string
 	onDelete                                   string
 }
 
-// fileFlags say how they become files.
+// fileFlags configure how objects become files.
 type fileFlags struct {
 	items             []string
 	collision, layout string
 	fileMode, dirMode string
 }
 
-// appFlags say how the application takes them.
+// appFlags configure how the application is notified.
 type appFlags struct {
 	preset            string
 	choice            preset.Choice
@@ -65,7 +65,7 @@ func newFlags() *flags {
 	return &flags{base: run.Default()}
 }
 
-// bind defines every flag. Defaults are those of run.Default.
+// bind defines every flag. run.Default sets the defaults.
 func (f *flags) bind(fs *pflag.FlagSet) {
 	f.bindSources(fs)
 	f.bindFiles(fs)
@@ -163,7 +163,7 @@ func (f *flags) bindTiming(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.base.Poll, "poll", f.base.Poll, "how often it is looked at when the node has no inotify left")
 }
 
-// config turns the flags into a configuration. args are the child's.
+// config turns the flags into a configuration. args is the child's command line.
 func (f *flags) config(args []string, lookup func(string) (string, bool)) (run.Config, error) {
 	c := f.base
 	c.Child.Args = args
@@ -206,7 +206,7 @@ func (f *flags) setSignals(c *run.Config) error {
 	return errors.Join(err, err2)
 }
 
-// setPreset fills in what the user did not say himself.
+// setPreset fills in the settings that the user left out.
 func (f *flags) setPreset(c *run.Config) error {
 	if c.App.Confirm == "none" {
 		defer func() { c.App.Confirm = "" }()
@@ -236,8 +236,8 @@ func (f *flags) setPreset(c *run.Config) error {
 	return findChecker(f.app.preset, p.Check)
 }
 
-// findChecker refuses to go without a check in silence: in a sidecar the
-// application's own programs are usually not there.
+// findChecker refuses a check whose program is missing instead of skipping it silently: a
+// sidecar image usually doesn't contain the application's own programs.
 func findChecker(app, check string) error {
 	args, err := argv.Split(check)
 	if err != nil {

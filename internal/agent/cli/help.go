@@ -42,7 +42,7 @@ func flagGroups() []flagGroup {
 	}
 }
 
-// firstFlags are those that most command lines are made of.
+// firstFlags are the most frequently used flags.
 func firstFlags() []string {
 	return []string{
 		"configmap", "secret", "selector", "directory", "root", "app", "check", "notify", "confirm", "roll-back", "max-failures", "once", "install",
@@ -50,7 +50,7 @@ func firstFlags() []string {
 	}
 }
 
-// printHelp shows the flags that matter first, or all of them, in groups.
+// printHelp shows the most used flags, or all of them, in groups.
 func printHelp(out io.Writer, cmd *cobra.Command, all bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n\nUsage:\n  %s\n", cmd.Long, cmd.UseLine())
@@ -80,7 +80,7 @@ func printHelp(out io.Writer, cmd *cobra.Command, all bool) error {
 	return err
 }
 
-// newExplainCommand says what a command line would do.
+// newExplainCommand describes what a command line would do.
 func newExplainCommand(env Env) *cobra.Command {
 	f := newFlags()
 	cmd := &cobra.Command{

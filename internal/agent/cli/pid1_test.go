@@ -200,16 +200,16 @@ func TestTheGroupIsKilledWithTheChild(t *testing.T) {
 		"trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > "+pidfile+"; while :; do sleep 0.05; done' & wait; while :; do sleep 0.05; done")
 	var straggler int
 	labtest.Eventually(t, agentkit.Patience, func() (bool, string) {
-		raw, _ := os.ReadFile(pidfile)
+		raw, err := os.ReadFile(pidfile)
 		straggler, _ = strconv.Atoi(strings.TrimSpace(string(raw)))
-		return straggler > 0, "no straggler"
+		return straggler > 0, fmt.Sprintf("the straggler hasn't written its process id: %q, error %v", raw, err)
 	})
 	if code := a.Stop(t); code != 128+9 {
 		t.Errorf("code %d", code)
 	}
 	labtest.Eventually(t, agentkit.Patience, func() (bool, string) {
 		err := syscall.Kill(straggler, 0)
-		return err != nil, "the straggler lives"
+		return err != nil, fmt.Sprintf("process %d, the straggler, still runs", straggler)
 	})
 }
 

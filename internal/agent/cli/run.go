@@ -31,22 +31,22 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
-// Env is what the process was given.
+// Env is the process environment: arguments, variables and streams.
 type Env struct {
-	// Args are the arguments with the program's name first.
+	// Args are the arguments, starting with the program's name.
 	Args   []string
 	Lookup func(name string) (string, bool)
-	// Environ lists the environment, to find variables that mean nothing; nil looks for none.
+	// Environ lists the environment, to report unknown variables; nil reports none.
 	Environ        func() []string
 	Stdout, Stderr io.Writer
 	Now            func() time.Time
 	Version        string
 }
 
-// programName is what the program is called in its own words.
+// programName is the program's name in its messages.
 const programName = "lockstep-sync"
 
-// The exit codes besides an application's own.
+// The exit codes in addition to the application's own.
 const (
 	exitOK    = commandline.ExitOK
 	exitError = commandline.ExitFailed
@@ -56,7 +56,7 @@ const (
 // usageError is a mistake on the command line.
 type usageError struct{ error }
 
-// Unwrap gives the mistake itself.
+// Unwrap returns the mistake itself.
 func (u usageError) Unwrap() error { return u.error }
 
 // Run runs the command line and returns the exit code.
@@ -78,12 +78,12 @@ func Run(ctx context.Context, env Env) int {
 	}
 }
 
-// predecessor is a command line of another program that is understood.
+// predecessor is another program whose command line the agent accepts.
 type predecessor struct {
 	short string
 	parse func(args []string, lookup func(string) (string, bool)) (run.Config, error)
 	usage func() string
-	// advice is what its user can do, because not every flag is there.
+	// advice is what its user can do, because not every native flag exists there.
 	advice advice
 }
 
@@ -97,7 +97,7 @@ func predecessors() map[string]predecessor {
 	}
 }
 
-// predecessorTable has a line for each of them.
+// predecessorTable lists one predecessor per line.
 func predecessorTable() string {
 	var text strings.Builder
 	for _, name := range predecessorNames() {
@@ -108,7 +108,7 @@ func predecessorTable() string {
 
 func predecessorNames() []string { return slices.Sorted(maps.Keys(predecessors())) }
 
-// explain reads the predecessor's command line and says what the agent would do.
+// explain parses the predecessor's command line and describes what the agent would do.
 func (p predecessor) explain(env Env, args []string) error {
 	config, err := p.parse(args, env.Lookup)
 	if asksForHelp(err) {
@@ -120,7 +120,7 @@ func (p predecessor) explain(env Env, args []string) error {
 	return explain(env, config)
 }
 
-// run reads the predecessor's command line and runs the agent by it.
+// run parses the predecessor's command line and runs the agent.
 func (p predecessor) run(ctx context.Context, env Env, args []string) error {
 	config, err := p.parse(args, env.Lookup)
 	if asksForHelp(err) {
@@ -142,7 +142,7 @@ func (p predecessor) help(env Env) error {
 	return err
 }
 
-// advice is how a command line corrects what the parts below it can only report.
+// advice is a hint, in terms of the command line, for an error from a lower layer.
 type advice struct{ missing, kubeconfig string }
 
 func (a advice) addTo(err error) error {
@@ -159,9 +159,9 @@ func (a advice) addTo(err error) error {
 	return err
 }
 
-// dispatch looks at the name the program was started with, then at the first
-// argument: that is how links in an image and plain arguments both work. It returns what
-// the command is called that was run.
+// dispatch checks the name the program was started with, then the first argument, so both
+// links in an image and plain arguments work. It returns the name of the command that was
+// run.
 func dispatch(ctx context.Context, env Env) (command string, err error) {
 	name, args := filepath.Base(env.Args[0]), env.Args[1:]
 	original, replaces := predecessors()[name]
@@ -190,7 +190,7 @@ func native(ctx context.Context, env Env, args []string) (command string, err er
 	return found.CommandPath(), err
 }
 
-// Document is the whole command line, to be described and not to be run.
+// Document is the whole command line, for documentation.
 func Document() *cobra.Command {
 	return newRootCommand(Env{Stdout: io.Discard, Stderr: io.Discard, Lookup: func(string) (string, bool) { return "", false }, Version: "dev"})
 }
@@ -222,7 +222,7 @@ func newRootCommand(env Env) *cobra.Command {
 	})
 	f.bind(cmd.Flags())
 	cmd.InitDefaultHelpFlag()
-	// The library's own flag brings templates, and with them everything that they may call: 3 MB.
+	// Cobra's own version flag links its templates and everything they may call: 3 MB.
 	cmd.Flags().BoolVarP(&f.version, "version", "v", false, "version for "+programName)
 	standardHelp := cmd.HelpFunc()
 	cmd.CompletionOptions.DisableDefaultCmd = true
@@ -232,7 +232,7 @@ func newRootCommand(env Env) *cobra.Command {
 			standardHelp(c, args)
 			return
 		}
-		_ = printHelp(env.Stdout, c, false) // there is no other place to say so
+		_ = printHelp(env.Stdout, c, false) // there is nowhere else to report it
 	})
 	return cmd
 }
@@ -262,8 +262,9 @@ func runNative(cmd *cobra.Command, env Env, f *flags, args []string) error {
 	return native.addTo(runAgent(cmd.Context(), env, config, f.log))
 }
 
-// reportVariables says which flag is meant by a variable that would set it if this program
-// read its flags from the environment, as lockstep does. Others may be meant for lockstep.
+// reportVariables warns about variables that look like this program's flags. lockstep reads
+// its flags from the environment; this program doesn't. Other variables may belong to
+// lockstep.
 func reportVariables(env Env, flags *pflag.FlagSet) {
 	if env.Environ == nil {
 		return
@@ -276,8 +277,8 @@ func reportVariables(env Env, flags *pflag.FlagSet) {
 	})
 }
 
-// runAgent validates before anything is touched, so that a mistake costs one
-// line and not a crash in the middle.
+// runAgent validates before it changes anything, so a mistake costs one line and not a crash
+// half-way.
 func runAgent(ctx context.Context, env Env, config run.Config, options logOptions) error {
 	if err := config.Validate(); err != nil {
 		return usageError{oneLine(err)}
@@ -287,7 +288,7 @@ func runAgent(ctx context.Context, env Env, config run.Config, options logOption
 		return usageError{err}
 	}
 	log.Info("lockstep-sync starts", append([]any{"version", env.Version}, config.Summary()...)...)
-	// A small heap is worth more in every pod than a rare collection.
+	// A small heap in every pod is worth more than rare collections.
 	debug.SetGCPercent(30)
 	if len(config.Child.Args) == 0 {
 		var stop context.CancelFunc
@@ -303,7 +304,7 @@ func oneLine(err error) error {
 	return errors.New(strings.Join(slices.Compact(lines), "; "))
 }
 
-// logOptions say how the log looks.
+// logOptions configure the log format.
 type logOptions struct {
 	format string
 	level  slog.Level

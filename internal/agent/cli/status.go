@@ -38,7 +38,7 @@ func newVersionCommand(env Env) *cobra.Command {
 	}
 }
 
-// usage makes a wrong number of arguments a mistake on the command line.
+// usage reports a wrong number of arguments as a usage error.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -144,8 +144,8 @@ func printStatus(out io.Writer, s podsync.Status) error {
 	return nil
 }
 
-// unconfirmed says why the published set is not the confirmed one, when that is
-// as it should be.
+// unconfirmed explains why the published set is not the confirmed one, when that is
+// expected.
 func unconfirmed(s podsync.Status) string {
 	switch {
 	case s.Published == "" || s.Confirmed == s.Published:

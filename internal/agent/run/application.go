@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 )
 
-// application makes the parts that talk to the application, and the child if
-// there is one. It reports every mistake in their words, and touches nothing.
+// application creates the parts that reach the application, and the child if there is one.
+// It reports every mistake in their specifications and has no side effects.
 func (c Config) application(parent *process.Parent) (parts podsync.Parts, child *process.Child, err error) {
 	settings := application.Settings{HTTP: c.http(), Timeout: c.App.CommandTimeout, Parent: parent}
 	if len(c.Child.Args) > 0 {
@@ -38,8 +38,8 @@ func (c Config) application(parent *process.Parent) (parts podsync.Parts, child 
 	return parts, child, errors.Join(mistakes...)
 }
 
-// http gives what was said for all requests to the first address only: no
-// credential reaches somebody whom it was not given for.
+// http applies the global request options to the first address only, so a credential reaches
+// only the server it was configured for.
 func (c Config) http() application.HTTP {
 	h := application.HTTP{First: c.App.HTTP, Others: Default().App.HTTP}
 	for _, spec := range append(slices.Clone(c.App.Notify), c.App.Confirm) {

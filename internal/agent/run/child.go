@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 )
 
-// runChild is the life of an agent that is also its application's parent.
+// runChild runs an agent that is also its application's parent.
 func (r *runner) runChild(ctx context.Context) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals)
@@ -41,8 +41,8 @@ func (r *runner) runChild(ctx context.Context) error {
 	}
 }
 
-// awaitAgent waits for the step that the agent is at. That may be a restart,
-// which gives the application its grace; a second request cuts it short.
+// awaitAgent waits for the agent's current step. That may be a restart, which grants the
+// application its grace period; a second stop signal cuts it short.
 func (r *runner) awaitAgent(ended <-chan error, signals <-chan os.Signal) {
 	for {
 		select {
@@ -64,13 +64,13 @@ func (r *runner) lastWords(ctx context.Context, err error) error {
 	return err
 }
 
-// forward passes a signal on. It says whether the signal asks to stop.
+// forward passes a signal on. It returns whether the signal requests a stop.
 func (r *runner) forward(sig unix.Signal) (stop bool) {
 	if sig == unix.SIGTERM || sig == unix.SIGINT {
 		return true
 	}
 	if sig == unix.SIGCHLD || sig == unix.SIGURG || sig == unix.SIGPIPE {
-		return false // the kernel's and the Go runtime's own business
+		return false // signals of the kernel and the Go runtime
 	}
 	if err := r.child.Signal(sig); err != nil {
 		r.log.Debug("a signal was not passed on", "error", err)
@@ -78,8 +78,8 @@ func (r *runner) forward(sig unix.Signal) (stop bool) {
 	return false
 }
 
-// stopChild ends the application within its grace period; a second request
-// shortens it. The exit code is the application's own.
+// stopChild ends the application within its grace period; a second stop signal shortens it.
+// The exit code is the application's own.
 func (r *runner) stopChild(ctx context.Context, signals <-chan os.Signal) error {
 	if !r.child.Running() && r.child.Done() == nil {
 		return nil // never started

@@ -1,5 +1,5 @@
-// Package run joins the parts of one in-pod agent and runs it. It knows no
-// flags: command lines of today and of predecessors become its Config.
+// Package run assembles one in-pod agent and runs it. It doesn't know flags: the native
+// command line and those of predecessors become its Config.
 package run
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 )
 
-// Kube says how the API server is reached. Nothing set means from inside the
-// cluster, with the pod's own service account.
+// Kube configures access to the API server. The zero value means in-cluster access with the
+// pod's own service account.
 type Kube struct {
 	Kubeconfig string
 	Overrides  clientcmdapi.Context
@@ -40,20 +40,20 @@ type Kube struct {
 	Insecure   bool
 }
 
-// App says how the application is checked, told and asked, in the words of the
+// App configures how the application is checked, notified and queried, in the syntax of the
 // command line: see the package application.
 type App struct {
 	Check   string
 	Notify  []string
 	Confirm string
-	// HTTP are the options of the first address among these; others have theirs
-	// behind them.
+	// HTTP are the options of the first address among these; each other address is followed by
+	// its own.
 	HTTP httpcall.Options
 	// CheckTimeout, CommandTimeout and ConfirmTimeout bound the three.
 	CheckTimeout, CommandTimeout, ConfirmTimeout time.Duration
 }
 
-// Log says how the log looks.
+// Log configures the log format.
 type Log struct {
 	// Format is text or json.
 	Format string
@@ -62,32 +62,31 @@ type Log struct {
 	UTC bool
 }
 
-// Config is everything that one agent is told.
+// Config is the configuration of one agent.
 type Config struct {
 	Kube        Kube
 	Selectors   []objectwatch.Selector
 	Directories []string
-	// Volume is where files are published. An empty root means that somebody
-	// else publishes and the agent only tells.
+	// Volume is where files are published. An empty root means that another program publishes
+	// and the agent only notifies.
 	Volume volume.Options
 	Sync   podsync.Options
-	// OptionalNames lets objects that are named be missing: their files come and
-	// go with them.
+	// OptionalNames lets named objects be missing: their files come and go with them.
 	OptionalNames bool
 	// SubdirAnnotation lets objects choose a directory below the root.
 	SubdirAnnotation string
 	App              App
 	// Child is the application in subprocess mode; no arguments mean none.
 	Child process.ChildOptions
-	// HealthAddr is where probes and metrics are served; empty means nowhere.
-	// HealthOptional lets the agent run without when the port is taken.
+	// HealthAddr is where probes and metrics are served; empty means nowhere. HealthOptional
+	// lets the agent run without them when the port is taken.
 	HealthAddr     string
 	HealthOptional bool
-	// Log is how a predecessor's log looks; no format means the command line's own.
+	// Log is a predecessor's log format; an empty format means the command line's own.
 	Log Log
-	// Rescan and Poll are how often directories are looked at.
+	// Rescan and Poll are how often directories are scanned.
 	Rescan, Poll time.Duration
-	// Warnings are told once at the start.
+	// Warnings are logged once at the start.
 	Warnings []string
 }
 
@@ -116,7 +115,7 @@ func OwnNamespace(lookup func(string) (string, bool)) string {
 	return "default"
 }
 
-// complete fills in what follows from other fields.
+// complete fills in fields that follow from others.
 func (c Config) complete() Config {
 	c.Sync.Sources = nil
 	c.Sync.Keyed = len(c.Directories) > 0
@@ -128,8 +127,8 @@ func (c Config) complete() Config {
 		c.Sync.Sources = append(c.Sync.Sources, podsync.Source{Name: "directory " + d})
 	}
 	c.Sync.ReadOnly = c.Volume.Root == ""
-	// Directories that are only watched may have files of the same name: each
-	// keeps its own path.
+	// Directories that are only watched may contain files of the same name: each keeps its own
+	// path.
 	c.Sync.Rules.Subdirs = c.SubdirAnnotation != "" || c.Sync.ReadOnly
 	c.Sync.Attributes = fmt.Sprintf("%o %o %d %d", c.Volume.FileMode, c.Volume.DirMode, c.Volume.UID, c.Volume.GID)
 	return c
@@ -163,8 +162,8 @@ func (c Config) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// checkPlaces finds a directory and a root that are inside one another: the agent
-// would follow its own files, or publish into what it follows.
+// checkPlaces detects a directory and a root that are inside one another: the agent would
+// follow its own files, or publish into a directory that it follows.
 func (c Config) checkPlaces() error {
 	if c.Volume.Root == "" {
 		return nil
@@ -199,8 +198,8 @@ func within(name, dir string) bool {
 	return err == nil && filepath.IsLocal(relative)
 }
 
-// checkTimes finds times that must not be zero: a pause of none would be no
-// pause, and a limit of none would be no limit or one that nobody keeps.
+// checkTimes detects durations that must not be zero: a pause or a limit of zero would have
+// no effect.
 func (c Config) checkTimes() error {
 	var mistakes []error
 	for _, t := range []struct {
@@ -218,7 +217,7 @@ func (c Config) watchOptions() objectwatch.Options {
 	return objectwatch.Options{Selectors: c.Selectors, Stall: c.Sync.Stall, SubdirAnnotation: c.SubdirAnnotation}
 }
 
-// restConfig finds the API server.
+// restConfig configures access to the API server.
 func (k Kube) restConfig() (*rest.Config, error) {
 	config, err := k.load()
 	if err != nil {
@@ -230,8 +229,8 @@ func (k Kube) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// trusting accepts any certificate when the user says so. An authority beside it
-// would be refused as a contradiction.
+// trusting accepts any certificate when the user requests it. The client refuses a CA next
+// to that setting as a contradiction.
 func (k Kube) trusting(config *rest.Config) *rest.Config {
 	if config != nil && k.Insecure {
 		config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
@@ -247,8 +246,8 @@ func (k Kube) load() (*rest.Config, error) {
 	return k.loader().ClientConfig()
 }
 
-// Namespace is what the kubeconfig's context says, empty when it says nothing or cannot be
-// read, which the start reports.
+// Namespace is the namespace of the kubeconfig's context. It is empty when the context names
+// none or the file can't be read, which the start reports.
 func (k Kube) Namespace() string {
 	if k.Kubeconfig == "" {
 		return ""

@@ -12,11 +12,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 )
 
-// Step is one thing that an agent will do.
+// Step is one step of an agent.
 type Step struct{ Stage, What string }
 
-// Describe says in order what an agent with this configuration watches, writes,
-// runs and asks. It touches nothing.
+// Describe lists in order what an agent with this configuration watches, writes, runs and
+// queries. It has no side effects.
 func (c Config) Describe() []Step {
 	c = c.complete()
 	var steps []Step
@@ -49,8 +49,8 @@ func (c Config) sourceNote(s podsync.Source) string {
 	}
 }
 
-// describeSources tells what is unusual about the sources, and what becomes of their
-// keys.
+// describeSources describes settings of the sources that differ from the defaults, and how
+// keys become files.
 func (c Config) describeSources() []Step {
 	d := Default()
 	var steps []Step
@@ -119,7 +119,7 @@ func (c Config) describeWait() Step {
 	return Step{"wait", what}
 }
 
-// stopNote says how a child is stopped, when that is unusual.
+// stopNote describes how a child is stopped, when that differs from the default.
 func (c Config) stopNote() string {
 	d := Default().Child
 	if c.Child.StopSignal == d.StopSignal && c.Child.Grace == d.Grace {
@@ -171,8 +171,8 @@ func (c Config) describeFailure() string {
 	return text
 }
 
-// Summary is the same for one line of a log: names and values in turns. Of
-// commands it shows the program only.
+// Summary is the same for one log line: alternating names and values. Of commands it shows
+// only the program.
 func (c Config) Summary() []any {
 	c = c.complete()
 	var sources, tell []string

@@ -33,5 +33,5 @@ func (r *runner) serveHealth(ctx context.Context, helpers *sync.WaitGroup) (func
 		}
 	})
 	r.log.Info("serving probes", "address", listener.Addr().String())
-	return func() { _ = server.Close() }, nil // nothing to do about a connection that does not close
+	return func() { _ = server.Close() }, nil // a failed close has no consequences
 }

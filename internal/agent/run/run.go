@@ -31,7 +31,7 @@ type files interface {
 	podsync.StateStore
 }
 
-// runner holds the parts while they are joined and run.
+// runner holds the parts while they are assembled and run.
 type runner struct {
 	config Config
 	log    *slog.Logger
@@ -86,10 +86,10 @@ func (r *runner) joinFiles() error {
 	return nil
 }
 
-// hashOnly is the store of an agent that publishes nothing.
+// hashOnly is the store of an agent that doesn't publish.
 type hashOnly struct{ *volume.Mounted }
 
-// Keep is never called: there is no API source without a root.
+// Keep is never called: an API source requires a root.
 func (hashOnly) Keep([]byte) (filemap.Digest, error) { return filemap.Digest{}, errors.ErrUnsupported }
 
 func (r *runner) joinAgent() error {
@@ -113,7 +113,7 @@ func (r *runner) joinAgent() error {
 	return nil
 }
 
-// age asks the watcher, which is joined after the agent.
+// age queries the watcher, which is created after the agent.
 func (r *runner) age() func() (string, time.Duration) {
 	if len(r.config.Selectors) == 0 {
 		return nil
@@ -121,8 +121,8 @@ func (r *runner) age() func() (string, time.Duration) {
 	return func() (string, time.Duration) { return r.watcher.Age() }
 }
 
-// key is the secret that names of generations are made with. It lives beside
-// the data, so that an agent that starts again comes to the same names.
+// key is the secret key for generation names. It is stored next to the data, so a restarted
+// agent computes the same names.
 func (r *runner) key() ([]byte, error) {
 	const name, size = "key", 32
 	key, err := r.files.ReadState(name)
@@ -154,21 +154,21 @@ type loud struct {
 	log *slog.Logger
 }
 
-// Failed passes on, and logs what is news.
+// Failed passes the failure on, and logs it if it is new.
 func (l loud) Failed(source string, err error) {
 	if l.Inventory.Failed(source, err) {
 		l.log.Warn("a source cannot be read, trying again", "source", source, "error", err)
 	}
 }
 
-// Recovered passes on, and logs what is news.
+// Recovered passes the recovery on, and logs it if the source was failing.
 func (l loud) Recovered(source string) {
 	if l.Inventory.Recovered(source) {
 		l.log.Info("a source can be read again", "source", source)
 	}
 }
 
-// Remove logs and passes on.
+// Remove logs the deletion and passes it on.
 func (l loud) Remove(source string, ref filemap.Ref) {
 	l.log.Warn("an object was deleted", "source", source, "object", ref.String())
 	l.Inventory.Remove(source, ref)
@@ -235,7 +235,7 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 	}
 }
 
-// subdir tells directories apart that are watched where they are.
+// subdir distinguishes directories that are only watched.
 func (r *runner) subdir(dir string) string {
 	if len(r.config.Directories) < 2 || r.config.Volume.Root != "" {
 		return ""
@@ -252,8 +252,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Install copies the running program into a directory that other containers
-// share, so that no image has to be rebuilt for subprocess mode.
+// Install copies the running program into a directory that other containers share, so
+// subprocess mode doesn't require rebuilding an image.
 func Install(dir string) (string, error) {
 	source, err := os.Open("/proc/self/exe")
 	if err != nil {

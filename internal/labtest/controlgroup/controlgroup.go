@@ -1,7 +1,7 @@
 // Package controlgroup makes and removes the control groups of a lab node.
 //
-// They are the one thing of a node that no namespace keeps from the host, so
-// each node has all of its own under one name, and that name is removed.
+// They are the only part of a node that a namespace doesn't hide from the host, so each node
+// keeps all of its groups under one name, and that name is removed.
 package controlgroup
 
 import (
@@ -30,7 +30,7 @@ func hierarchies() ([]string, error) {
 	}
 	entries, err := os.ReadDir(controlGroups)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // Nobody has control groups here.
+		return nil, nil // This machine has no control groups.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list control groups: %w", err)
@@ -44,7 +44,7 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// Try makes and removes a group, to see whether that can be done.
+// Try creates and removes a group, to test whether that works.
 func Try() error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -57,7 +57,7 @@ func Try() error {
 	return errors.Join(Make(name), Remove(name))
 }
 
-// Make makes the group in every hierarchy; kubelet wants to find it.
+// Make creates the group in every hierarchy, because the kubelet requires it.
 func Make(name string) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -68,7 +68,7 @@ func Make(name string) error {
 		if err := os.Mkdir(group, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("make a control group: %w", err)
 		}
-		// A new group of cpuset has no processors until it is given its parent's.
+		// A new cpuset group has no processors until they are copied from its parent.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			if value, err := os.ReadFile(filepath.Join(root, file)); err == nil {
 				_ = os.WriteFile(filepath.Join(group, file), value, 0o600)
@@ -78,8 +78,8 @@ func Make(name string) error {
 	return nil
 }
 
-// Remove removes the group and all below it. The kernel refuses
-// while a process of it is still ending, so it is tried for a while.
+// Remove removes the group and all below it. It retries for a while, because the kernel
+// refuses while a process of the group is still ending.
 func Remove(name string) error {
 	if !strings.HasPrefix(name, Prefix) {
 		return fmt.Errorf("%q is no control group of the lab", name)
@@ -101,7 +101,7 @@ func Remove(name string) error {
 	return err
 }
 
-// removeTree removes directories, deepest first; the files in them are the kernel's.
+// removeTree removes directories, deepest first; the files in them belong to the kernel.
 func removeTree(root string) error {
 	var groups []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Package image makes container images of a few files, in the moment that they
-// are needed: no registry, no base image, no build tool.
+// Package image builds container images from a few files at the time they are needed,
+// without a registry, a base image or a build tool.
 package image
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Image is an image to be made.
+// Image describes an image to build.
 type Image struct {
 	// Name with a tag, such as "lab.local/lockstep:1".
 	Name string
@@ -31,11 +31,11 @@ type Image struct {
 	Files map[string]string
 	// Entrypoint is the command and its first arguments.
 	Entrypoint []string
-	// User is the number of the user that runs it; empty means root.
+	// User is the ID of the user that runs it; empty means root.
 	User string
 }
 
-// Write makes the image and writes it to a file that container runtimes import.
+// Write builds the image and writes it to a file that container runtimes import.
 func (i Image) Write(file string) error {
 	tag, err := name.NewTag(i.Name)
 	if err != nil {
@@ -51,8 +51,8 @@ func (i Image) Write(file string) error {
 	return nil
 }
 
-// Push makes the image and pushes it to a registry that is known as host in the
-// image's name, and is reached at an address over plain HTTP.
+// Push builds the image and pushes it to a registry over plain HTTP. host is the registry's
+// name in the image's name, address where it is reached.
 func (i Image) Push(ctx context.Context, host, address string) error {
 	path, ok := strings.CutPrefix(i.Name, host+"/")
 	if !ok {
@@ -72,8 +72,8 @@ func (i Image) Push(ctx context.Context, host, address string) error {
 	return nil
 }
 
-// PushTo makes the image, pushes it to the registry of its name, with credentials and TLS
-// as the options say, and returns its digest.
+// PushTo builds the image, pushes it to the registry in its name with the options'
+// credentials and TLS, and returns its digest.
 func (i Image) PushTo(ctx context.Context, options ...remote.Option) (string, error) {
 	tag, err := name.NewTag(i.Name)
 	if err != nil {
@@ -97,7 +97,7 @@ func (i Image) build() (v1.Image, error) {
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(files)), nil
-	}, tarball.WithCompressedCaching) // else each use compresses it again
+	}, tarball.WithCompressedCaching) // otherwise each use compresses it again
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +120,7 @@ func diffIDs(layer v1.Layer) []v1.Hash {
 	return []v1.Hash{id}
 }
 
-// archive packs the files, sorted, without times: the same files are the same
-// image.
+// archive packs the files, sorted, without times, so the same files produce the same image.
 func (i Image) archive() ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// endTimeout bounds the wait for processes that were sent SIGKILL.
+// endTimeout bounds the wait for processes that were sent SIGKILL or SIGSTOP.
 const endTimeout = 2 * time.Minute
 
-// EndSession ends every process of the session that the given one began, and waits
-// until they are gone. Nobody of it is left once another process has the same id: the
-// system gives no id away while a session is called by it. Where sessions cannot be
-// listed it ends that process's group, as long as the process itself runs.
+// EndSession ends every process of the session that the given one started, and waits until
+// they are gone. The system doesn't reuse an ID while a session has it, so the session is
+// empty once another process has the ID. Where sessions can't be listed, it ends that
+// process's group, as long as the process itself runs.
 func EndSession(leader Identity) error {
 	if leader.Alive() {
 		// A negative number is a group to kill(2).
@@ -29,15 +29,15 @@ func EndSession(leader Identity) error {
 	})
 }
 
-// EndMarked ends every other process whose environment has an entry, such as
+// EndMarked ends every other process whose environment contains an entry, such as
 // "LOCKSTEP_LAB_PART=/directory", and waits until they are gone. It finds none where
-// environments cannot be read.
+// environments can't be read.
 func EndMarked(entry string) error {
 	return endAll(func() []int { return marked(entry) })
 }
 
-// endAll kills until nobody is left: a process may have begun another one since it
-// was found.
+// endAll kills until no process is left: a process may have started another one since it was
+// found.
 func endAll(find func() []int) error {
 	deadline := time.Now().Add(endTimeout)
 	for {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Identity names one process for good. A process id alone is reused by the
-// system; together with the time when its process began it is not.
+// Identity permanently identifies one process. The system reuses a process ID, but not
+// together with the process's start time.
 type Identity struct {
 	PID   int    `json:"pid"`
 	Birth string `json:"birth"` // opaque; empty when the process was gone already
@@ -20,10 +20,10 @@ func Identify(pid int) Identity { return Identity{PID: pid, Birth: birth(pid)} }
 // Self identifies this process.
 func Self() Identity { return Identify(os.Getpid()) }
 
-// String is the form that ParseIdentity reads.
+// String is the form that ParseIdentity parses.
 func (id Identity) String() string { return fmt.Sprintf("%d %s", id.PID, id.Birth) }
 
-// ParseIdentity reads an identity from text such as "4711 <birth>".
+// ParseIdentity parses an identity such as "4711 <birth>".
 func ParseIdentity(text string) (Identity, error) {
 	number, birth, _ := strings.Cut(text, " ")
 	pid, err := strconv.Atoi(number)
@@ -33,20 +33,20 @@ func ParseIdentity(text string) (Identity, error) {
 	return Identity{PID: pid, Birth: birth}, nil
 }
 
-// Alive tells whether this very process still runs. A process that has ended
-// but was not yet waited for by its parent does not.
+// Alive reports whether this process still runs. A process that has ended but that its
+// parent has not waited for yet doesn't count.
 func (id Identity) Alive() bool {
 	return id.PID > 0 && id.Birth != "" && birth(id.PID) == id.Birth
 }
 
-// replaced tells whether another process has the id now.
+// replaced reports whether another process has the ID now.
 func (id Identity) replaced() bool {
 	now := birth(id.PID)
 	return now != "" && now != id.Birth
 }
 
-// Kill ends the process and its session with SIGKILL and waits until it is gone.
-// It does nothing when the process is gone, or its id belongs to another one.
+// Kill ends the process and its session with SIGKILL and waits until it is gone. It does
+// nothing when the process is gone, or another process has its ID.
 func (id Identity) Kill() error {
 	if !id.Alive() {
 		return nil

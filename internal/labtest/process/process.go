@@ -1,12 +1,11 @@
-// Package process runs the lab's programs so that none of them outlives the
+// Package process runs the lab's programs and makes sure that none of them outlives the
 // process that started it, however that one ends.
 //
-// Every process has a session of its own and is ended together with all of that
-// session: a program that gives its children process groups of their own still
-// takes them with it. On Linux the kernel ends the process as well when its starter
-// dies, even by SIGKILL. Elsewhere, and for detached processes, an [Identity] is
-// written down so that a later run can find what was left behind without ever ending
-// a stranger that happens to have the same process id.
+// Every process has its own session and is ended together with it, so its children end even
+// when they have their own process groups. On Linux the kernel also ends the process when
+// its starter dies, even by SIGKILL. Elsewhere, and for detached processes, an [Identity] is
+// recorded. A later run uses it to find leftovers without ever ending an unrelated process
+// that has the same process ID.
 package process
 
 import (
@@ -20,7 +19,7 @@ import (
 	"time"
 )
 
-// Spec says what to run.
+// Spec describes a program to run.
 type Spec struct {
 	Path string   // the program
 	Args []string // its arguments, without the program's name
@@ -31,14 +30,13 @@ type Spec struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
-	// Apart gives the process mount, network and process namespaces of its own;
-	// when it ends the kernel ends everything in them. Linux only.
+	// Apart runs the process in its own mount, network and process namespaces; when it ends, the
+	// kernel ends everything in them. Linux only.
 	Apart bool
-	// Detached processes outlive their starter; somebody must end them by
-	// their Identity.
+	// Detached processes outlive their starter and must be ended by their Identity.
 	Detached bool
-	// Foreground keeps the process in its starter's process group, so that it
-	// can read the terminal and hears Ctrl-C. Kill then ends it alone.
+	// Foreground keeps the process in its starter's process group, so it can read the terminal
+	// and receives Ctrl-C. Kill then ends it alone.
 	Foreground bool
 }
 
@@ -53,11 +51,10 @@ type Process struct {
 
 // Start runs a program and returns once it has been started.
 //
-// The surprise it deals with: Linux sends the parent-death signal when the
-// *thread* that forked the child ends, not when its process does, and the Go
-// runtime moves goroutines between threads and may end one at any time. So one
-// goroutine, locked to its thread, both starts the program and waits for it:
-// the thread lives exactly as long as the child.
+// Linux sends the parent-death signal when the *thread* that forked the child ends, not when
+// its process does, and the Go runtime moves goroutines between threads and may end one at
+// any time. So one goroutine, locked to its thread, both starts the program and waits for
+// it: the thread lives exactly as long as the child.
 func Start(spec Spec) (*Process, error) {
 	p := &Process{spec: spec, done: make(chan struct{})}
 	started := make(chan error)
@@ -69,7 +66,7 @@ func Start(spec Spec) (*Process, error) {
 			started <- err
 			return
 		}
-		p.id = Identify(p.cmd.Process.Pid) // Before Wait, which gives the id away.
+		p.id = Identify(p.cmd.Process.Pid) // Before Wait, which releases the ID.
 		started <- nil
 		p.err = p.cmd.Wait()
 	}()
@@ -97,20 +94,20 @@ func command(spec Spec) *exec.Cmd {
 // Name is the base name of the program.
 func (p *Process) Name() string { return filepath.Base(p.spec.Path) }
 
-// ID identifies the process beyond the life of its process id.
+// ID identifies the process even after its process ID is reused.
 func (p *Process) ID() Identity { return p.id }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err tells how the process ended; it waits for that.
+// Err waits for the end of the process and returns how it ended.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// ExitCode waits for the end of the process and returns its exit code, as a
-// shell would: 128 and the signal's number for one ended by a signal.
+// ExitCode waits for the end of the process and returns its exit code, as a shell would: 128
+// plus the signal's number for one ended by a signal.
 func (p *Process) ExitCode() int {
 	<-p.done
 	state := p.cmd.ProcessState
@@ -120,8 +117,8 @@ func (p *Process) ExitCode() int {
 	return state.ExitCode()
 }
 
-// Signal sends a signal to the process alone, as Kubernetes does to the first
-// process of a container. It is no error when the process has ended.
+// Signal sends a signal to the process alone, as Kubernetes does to the first process of a
+// container. It is not an error when the process has ended.
 func (p *Process) Signal(sig syscall.Signal) error {
 	select {
 	case <-p.done:
@@ -134,25 +131,25 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Freeze stops the process from running, and returns when it stands: the signal
-// alone is on its way while the process may still answer a request.
+// Freeze suspends the process, and returns when it is suspended: right after the signal was
+// sent, the process may still answer a request.
 func (p *Process) Freeze() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(endTimeout)
 	for !p.id.stands() {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s (process %d) still runs 10s after SIGSTOP", p.Name(), p.id.PID)
+			return fmt.Errorf("%s (process %d) still runs %s after SIGSTOP", p.Name(), p.id.PID, endTimeout)
 		}
 		time.Sleep(time.Millisecond)
 	}
 	return nil
 }
 
-// Kill ends the process and, unless it is in the foreground, every process of
-// its session with SIGKILL, and waits until they have ended. What a process that
-// has ended left behind in its session is ended too.
+// Kill ends the process and, unless it is in the foreground, every process of its session
+// with SIGKILL, and waits until they have ended. It ends the rest of the session even when
+// the process itself has ended.
 func (p *Process) Kill() error {
 	if p.spec.Foreground {
 		if err := p.Signal(syscall.SIGKILL); err != nil {

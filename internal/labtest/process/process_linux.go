@@ -15,8 +15,8 @@ func setApart(attr *syscall.SysProcAttr) {
 	attr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID
 }
 
-// birth is the boot's id and the clock tick, counted from that boot, at which
-// the process began.
+// birth is the boot's ID and the clock tick, counted from that boot, at which the process
+// started.
 func birth(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -33,7 +33,7 @@ func birth(pid int) string {
 	return strings.TrimSpace(string(boot)) + "/" + tick
 }
 
-// stands tells whether the process was stopped by a signal.
+// stands reports whether a signal has suspended the process.
 func (id Identity) stands() bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(id.PID) + "/stat")
 	if err != nil {
@@ -43,8 +43,8 @@ func (id Identity) stands() bool {
 	return state == "T"
 }
 
-// ended tells whether a process in that state runs no more, though its parent may
-// not have waited for it yet.
+// ended reports whether a process in that state has ended, even if its parent has not waited
+// for it yet.
 func ended(state string) bool { return state == "Z" || state == "X" }
 
 // sessionOf lists the running processes of a session.
@@ -59,8 +59,8 @@ func sessionOf(leader int) []int {
 	})
 }
 
-// marked lists the other running processes that were started with an entry in
-// their environment. That of an ended process is empty.
+// marked lists the other running processes that were started with an entry in their
+// environment. The environment of an ended process is empty.
 func marked(entry string) []int {
 	return running(func(dir string) bool {
 		environment, err := os.ReadFile(dir + "/environ")
@@ -68,8 +68,8 @@ func marked(entry string) []int {
 	})
 }
 
-// Mentioning lists the other processes that have a text in their command line, by id
-// and command line. It finds none where that cannot be asked.
+// Mentioning lists the other processes with a text in their command line, by ID and command
+// line. It finds none where command lines can't be read.
 func Mentioning(text string) []string {
 	var found []string
 	running(func(dir string) bool {
@@ -83,8 +83,7 @@ func Mentioning(text string) []string {
 	return found
 }
 
-// running lists the processes, other than this one, whose directory under /proc is
-// as wanted.
+// running lists the processes, other than this one, whose directory under /proc matches.
 func running(wanted func(dir string) bool) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -100,10 +99,9 @@ func running(wanted func(dir string) bool) []int {
 	return found
 }
 
-// parseStat returns the fields 3 (state), 6 (session) and 22 (start time) of a stat
-// line, such as `4711 (a) b) S 1 4711 4711 …`. The second field is the program's
-// name in parentheses and may itself hold blanks and parentheses, hence the search
-// from the end.
+// parseStat returns the fields 3 (state), 6 (session) and 22 (start time) of a stat line,
+// such as `4711 (a) b) S 1 4711 4711 …`. The second field is the program's name in
+// parentheses and may itself contain blanks and parentheses, hence the search from the end.
 func parseStat(stat []byte) (state, session, start string) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// dieWithStarter does nothing: only Linux can tie a child's life to its
-// parent's. What a killed run leaves behind is ended by the next one.
+// dieWithStarter does nothing: only Linux can tie a child's life to its parent's. The next
+// run ends the leftovers of a killed one.
 func dieWithStarter(*syscall.SysProcAttr) {}
 
-// birth is the time at which the process began, as ps prints it.
+// birth is the time at which the process started, as ps prints it.
 func birth(pid int) string {
 	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec,noctx // A number is no injection; ps ends at once.
 	state, start, found := strings.Cut(strings.TrimSpace(string(out)), " ")
@@ -25,14 +25,14 @@ func birth(pid int) string {
 
 func setApart(*syscall.SysProcAttr) {}
 
-// stands cannot be asked here; the signal has to do.
+// stands can't be determined here; the signal has to be enough.
 func (id Identity) stands() bool { return true }
 
-// sessionOf cannot be asked here; ending the group has to do.
+// sessionOf can't be determined here; ending the group has to be enough.
 func sessionOf(int) []int { return nil }
 
-// marked cannot be asked here.
+// marked can't be determined here.
 func marked(string) []int { return nil }
 
-// Mentioning cannot be asked here.
+// Mentioning can't be determined here.
 func Mentioning(string) []string { return nil }

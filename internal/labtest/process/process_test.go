@@ -143,12 +143,12 @@ func TestIdentityIsReadAsItIsWritten(t *testing.T) {
 // belong to anybody by now.
 func TestEndSessionSparesStrangers(t *testing.T) {
 	cases := map[string]struct {
-		script string // prints the number, and the id of a process that must stay
+		script string // prints the number, and the id of a process that must stay and copies input to output
 		gone   bool   // whether no process has the number itself
 	}{
-		"first of a session":       {script: "echo $$; sleep 600 & echo $!; wait"},
-		"first of a group":         {script: "set -m; sh -c 'echo $$; sleep 600 & echo $!; wait' & wait"},
-		"of a group without first": {script: "set -m; sh -c 'echo $$; sleep 600 & echo $!'; sleep 600", gone: true},
+		"first of a session":       {script: "echo $$; cat <&3 & echo $!; wait"},
+		"first of a group":         {script: "set -m; sh -c 'echo $$; cat <&3 & echo $!; wait' & wait"},
+		"of a group without first": {script: "set -m; sh -c 'echo $$; cat <&3 & echo $!'; sleep 600", gone: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,14 @@ func TestEndSessionSparesStrangers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer read.Close()
-			start(t, process.Spec{Path: groupShell, Args: []string{"-c", c.script}, Stdout: write})
+			input, ask, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ask.Close()
+			// A shell gives background jobs another standard input, so they read this one from 3.
+			start(t, process.Spec{Path: groupShell, Args: []string{"-c", "exec 3<&0; " + c.script}, Stdin: input, Stdout: write})
+			input.Close()
 			write.Close()
 			lines := bufio.NewReader(read)
 			number, stranger := readPID(t, lines), readPID(t, lines)
@@ -167,13 +174,39 @@ func TestEndSessionSparesStrangers(t *testing.T) {
 			if err := process.EndSession(process.Identity{PID: number.PID, Birth: "somebody who had this id before"}); err != nil {
 				t.Error(err)
 			}
-			// SIGKILL needs a moment to be seen.
-			for deadline := time.Now().Add(200 * time.Millisecond); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				if !stranger.Alive() {
-					t.Fatal("a stranger was ended")
-				}
-			}
+			wantAnswer(t, stranger, ask, lines)
 		})
+	}
+}
+
+// wantAnswer fails the test when a process that copies its input to its output was sent
+// SIGKILL before the call. Such a process runs no further instruction, so an answer to a
+// later line proves that it wasn't.
+func wantAnswer(t *testing.T, id process.Identity, ask io.Writer, answers *bufio.Reader) {
+	t.Helper()
+	if _, err := io.WriteString(ask, "alive\n"); err != nil {
+		t.Fatalf("process %d reads no more: %v", id.PID, err)
+	}
+	answered := make(chan string, 1)
+	go func() {
+		line, err := answers.ReadString('\n')
+		answered <- fmt.Sprintf("%q, error %v", line, err)
+	}()
+	deadline := time.After(3 * time.Minute)
+	for {
+		select {
+		case got := <-answered:
+			if want := `"alive\n", error <nil>`; got != want {
+				t.Fatalf("process %d answers %s, want %s", id.PID, got, want)
+			}
+			return
+		case <-deadline:
+			t.Fatalf("process %d doesn't answer within three minutes", id.PID)
+		case <-time.After(time.Millisecond):
+			if !id.Alive() {
+				t.Fatalf("process %d, a stranger, was ended", id.PID)
+			}
+		}
 	}
 }
 

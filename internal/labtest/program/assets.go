@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// keepAssets copies a program's assets out of its Go module, so that the
-// program can be used when the module cache has been emptied.
+// keepAssets copies a program's assets out of its Go module, so the program still works when
+// the module cache has been emptied.
 func keepAssets(ctx context.Context, r recipe, to string) error {
 	if len(r.program.Assets) == 0 {
 		return nil

@@ -22,8 +22,8 @@ type Builder struct {
 	progress io.Writer
 }
 
-// NewBuilder returns a builder for the repository around the working directory. It
-// writes to progress what it builds, and nothing when there is nothing to build.
+// NewBuilder returns a builder for the repository around the working directory. It reports
+// builds to progress.
 func NewBuilder(progress io.Writer) (*Builder, error) {
 	root, err := Root()
 	if err != nil {
@@ -75,8 +75,8 @@ func (b *Builder) Build(ctx context.Context, names ...string) (map[string]Built,
 	return built, nil
 }
 
-// Find returns the programs that are built already, by name, and lists the others in
-// the order of need.
+// Find returns the programs that are built already, by name, and lists the others in the
+// order of need.
 func (b *Builder) Find(names ...string) (built map[string]Built, missing []Built, err error) {
 	recipes, err := b.recipes(names)
 	if err != nil {
@@ -139,9 +139,9 @@ func (b *Builder) buildMissing(ctx context.Context, recipes []recipe) error {
 	return nil
 }
 
-// batches puts neighbours of the same module together. Neighbours only, so that
-// the order of the table, which is the order of need, is kept. Two programs of one name, as
-// the two Helms are, are not built into one directory.
+// batches groups neighbours of the same module. It only groups neighbours, to keep the order
+// of the table, which is the order of need. Two programs of one name, such as the two Helms,
+// are not built into one directory.
 func batches(recipes []recipe) [][]recipe {
 	var list [][]recipe
 	for _, r := range recipes {
@@ -159,11 +159,11 @@ func (r recipe) isNamesake(other recipe) bool {
 	return executable(r.program.Package) == executable(other.program.Package)
 }
 
-// unfinished begins the name of a directory that is built in.
+// unfinished begins the name of a directory with a build in progress.
 const unfinished = "building-"
 
-// removeUnfinished removes what builders left that were killed. Whoever has the lock
-// is the only one who builds.
+// removeUnfinished removes the leftovers of builders that were killed. Only the holder of
+// the lock builds.
 func (b *Builder) removeUnfinished() error {
 	dirs, err := filepath.Glob(filepath.Join(b.cache, unfinished+"*"))
 	if err != nil {
@@ -201,8 +201,8 @@ func (b *Builder) buildBatch(ctx context.Context, batch []recipe) error {
 	return nil
 }
 
-// keep moves a finished program to its place: last, and by a rename, so that
-// nobody ever sees half a program or one without its assets.
+// keep moves a finished program to its place: last, and by a rename, so other processes
+// never see an incomplete program or one without its assets.
 func (b *Builder) keep(ctx context.Context, r recipe, file string) error {
 	path := r.path(b.cache)
 	if err := keepAssets(ctx, r, filepath.Dir(path)); err != nil {
@@ -245,13 +245,13 @@ func goBuild(ctx context.Context, batch []recipe, out string, report *report) er
 	return nil
 }
 
-// goEnv makes the outcome independent of a person's own settings.
+// goEnv makes the result independent of the user's own settings.
 func goEnv() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 }
 
-// executable is the name that go build gives to a main package's program: the
-// last element of its path that is no major version.
+// executable is the name that go build uses for a main package's program: the last element
+// of its path that isn't a major version.
 func executable(pkg string) string {
 	elements := strings.Split(pkg, "/")
 	last := elements[len(elements)-1]

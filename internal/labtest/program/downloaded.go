@@ -13,24 +13,24 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// DownloadedEnv names the environment variable by which tests of other projects find
-// the directory that setup-envtest makes.
+// DownloadedEnv names the environment variable that setup-envtest's users set to its
+// directory.
 const DownloadedEnv = "KUBEBUILDER_ASSETS"
 
 // Oldest is the oldest Kubernetes release that Lockstep supports.
 const Oldest = "1.34"
 
-// Downloaded are programs of a control plane that the lab did not build. A directory of
-// setup-envtest has etcd, kube-apiserver and kubectl. A kube-controller-manager in it is
-// taken as well.
+// Downloaded are programs of a control plane that the lab did not build. A setup-envtest
+// directory contains etcd, kube-apiserver and kubectl. A kube-controller-manager in it is
+// used too.
 type Downloaded struct {
-	// Release is that of the lab whose programs go with these.
+	// Release is the lab release whose programs are compatible with these.
 	Release string
-	// Programs are keyed by what the lab calls them for that release.
+	// Programs are keyed by the lab's names for that release.
 	Programs map[string]Built
 }
 
-// ReadDownloaded looks at a directory and says what is wrong with it.
+// ReadDownloaded reads a directory and reports what is wrong with it.
 func ReadDownloaded(ctx context.Context, dir string) (*Downloaded, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -59,7 +59,7 @@ func ReadDownloaded(ctx context.Context, dir string) (*Downloaded, error) {
 	return d, nil
 }
 
-// askVersion reads "Kubernetes v1.36.3" and "etcd Version: 3.6.8".
+// askVersion parses "Kubernetes v1.36.3" and "etcd Version: 3.6.8".
 func askVersion(ctx context.Context, path string) (string, error) {
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
@@ -73,7 +73,7 @@ func askVersion(ctx context.Context, path string) (string, error) {
 	return version.String(), nil
 }
 
-// releaseFor chooses the lab's release that goes with the programs. A controller
+// releaseFor chooses the lab release that is compatible with the programs. A controller
 // manager may be older than its API server, but not newer.
 func releaseFor(found map[string]Built) (string, error) {
 	for _, name := range []string{Etcd, APIServer} {

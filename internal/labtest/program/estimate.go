@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// measuredCores is how many cores the machine had on which builds were measured.
+	// measuredCores is the number of cores of the machine on which builds were measured.
 	measuredCores = 2
-	// usefulCores is where more cores are not taken to help: downloads and the linker
-	// do not use them. More than two were not measured.
+	// usefulCores is the number of cores beyond which more are assumed not to help: downloads
+	// and the linker do not use them. More than two were not measured.
 	usefulCores = 8
 )
 
-// OnCores is about how long a build takes on a number of cores that takes so long on
-// two: 7 minutes are 3.5 on four.
+// OnCores estimates how long a build takes on a number of cores, from its duration on two: 7
+// minutes are 3.5 on four.
 func OnCores(d time.Duration, cores int) time.Duration {
 	return d * measuredCores / time.Duration(min(max(cores, 1), usefulCores))
 }
 
-// FirstBuilds is about how long it takes to build programs for the first time, on a
-// number of cores.
+// FirstBuilds estimates how long it takes to build programs for the first time, on a number
+// of cores.
 func FirstBuilds(programs []Built, cores int) time.Duration {
 	var sum time.Duration
 	for _, p := range programs {
@@ -44,7 +44,7 @@ func Describe(programs []Built) string {
 	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
-// Rough words a duration as a person would: "10 seconds", "5 minutes".
+// Rough rounds a duration for reading: "10 seconds", "5 minutes".
 func Rough(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -41,8 +41,8 @@ func newRecipe(root string, p Program) (recipe, error) {
 	return recipe{program: p, version: version, flags: flags, dir: dir, sums: append(gomod, gosum...)}, nil
 }
 
-// requiredVersion finds the version of a module in the text of a go.mod. The
-// go.mod is the only place that says versions.
+// requiredVersion finds the version of a module in the text of a go.mod, which is the only
+// place that defines versions.
 func requiredVersion(gomod []byte, module string) (string, error) {
 	line := regexp.MustCompile(`(?m)^(?:require\s+|\s+)` + regexp.QuoteMeta(module) + `\s+v(\S+)`)
 	match := line.FindSubmatch(gomod)
@@ -52,10 +52,9 @@ func requiredVersion(gomod []byte, module string) (string, error) {
 	return string(match[1]), nil
 }
 
-// buildFlags are the same for all programs of a module, so that one go build
-// can make several of them. Kubernetes learns its version from the linker only;
-// without it every client would see v0.0.0-master. Programs without the named
-// variables ignore the settings.
+// buildFlags are the same for all programs of a module, so one go build can make several of
+// them. Kubernetes gets its version only from the linker; without it every client would see
+// v0.0.0-master. Programs without the named variables ignore the settings.
 func buildFlags(gomod []byte) ([]string, error) {
 	link := "-s -w"
 	if strings.Contains(string(gomod), "k8s.io/kubernetes/cmd/") {
@@ -76,8 +75,8 @@ func kubernetesVersion(version string) string {
 }
 
 // path is where the built program is kept, such as
-// bin/kube-apiserver-1.36.3-0a1b2c3d4e/kube-apiserver. The directory carries the key and
-// the file the plain name, so that process listings read well.
+// bin/kube-apiserver-1.36.3-0a1b2c3d4e/kube-apiserver. The directory contains the key and
+// the file has the plain name, so process listings are readable.
 func (r recipe) path(cache string) string {
 	name, _, _ := strings.Cut(r.program.Name, "@")
 	return filepath.Join(cache, "bin", name+"-"+r.version+"-"+r.key(), name)

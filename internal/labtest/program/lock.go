@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Lock takes a file lock that the kernel gives back when the process ends,
-// however it ends. The file stays.
+// Lock takes a file lock that the kernel releases when the process ends, however it ends.
+// The file stays.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	return lock(ctx, path, func() {})
 }
 
-// lock calls waiting once when somebody else has the lock.
+// lock calls waiting once when another process holds the lock.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -31,8 +31,8 @@ func lock(ctx context.Context, path string, waiting func()) (unlock func(), err 
 	return func() { file.Close() }, nil //nolint:errcheck // Closing gives the lock back; nothing was written.
 }
 
-// flock asks again and again instead of waiting in the kernel, because a wait
-// in the kernel does not end when ctx does.
+// flock polls instead of waiting in the kernel, because a wait in the kernel does not end
+// when ctx does.
 func flock(ctx context.Context, file *os.File, waiting func()) error {
 	for first := true; ; first = false {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -1,10 +1,9 @@
-// Package program knows which programs the lab can run and builds them from
-// source.
+// Package program knows which programs the lab can run and builds them from source.
 //
-// Each program comes from a build-only Go module under lab/ and is run, never
-// linked. A built program is kept in the user's cache directory under a name that
-// says its version and everything else that decided its bytes, so a new clone
-// on the same machine builds nothing.
+// Each program comes from a build-only Go module under lab/ and is run, never linked. A
+// built program is kept in the user's cache directory under a name that contains its version
+// and a hash of everything else that determines its bytes, so a new clone on the same
+// machine doesn't build it again.
 package program
 
 import (
@@ -31,7 +30,7 @@ const (
 	Kubectl           = "kubectl"
 )
 
-// DefaultKubernetes is the release that is used unless another is asked for.
+// DefaultKubernetes is the release that is used unless another is requested.
 const DefaultKubernetes = "1.36"
 
 // Program is one program of the lab.
@@ -45,8 +44,7 @@ type Program struct {
 	// included, when the programs before it in the table have been built.
 	FirstBuild time.Duration
 
-	// Assets are files of the Go module that are kept beside the program, as
-	// patterns.
+	// Assets are patterns of files in the Go module that are kept next to the program.
 	Assets []string
 }
 

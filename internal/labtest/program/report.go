@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	heartbeat = 20 * time.Second // between two signs of life of a build
+	heartbeat = 20 * time.Second // between two progress lines of a build
 	tailLines = 20               // of go build's output are shown when it fails
 )
 
-// report tells a person how a build goes on. It is the standard error of
-// go build -v, which has a line for each package and each download.
+// report shows the progress of a build. It is the standard error of go build -v, which
+// prints a line for each package and each download.
 type report struct {
 	out   io.Writer
 	batch []recipe
@@ -26,7 +26,7 @@ type report struct {
 	gone sync.WaitGroup
 
 	mu       sync.Mutex
-	rest     []byte // of a line whose end has not come yet
+	rest     []byte // of an incomplete line
 	lines    []string
 	packages int
 	download int
@@ -75,7 +75,7 @@ func (r *report) stop() {
 	r.gone.Wait()
 }
 
-// Write takes what go build prints.
+// Write takes the output of go build.
 func (r *report) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *report) count(line string) {
 	r.lines = append(r.lines, line)
 }
 
-// tail is the end of what go build said, without its progress.
+// tail is the end of go build's output, without its progress.
 func (r *report) tail() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// CacheEnv names the environment variable that moves the directory in which built
-// programs and running control planes are kept.
+// CacheEnv names the environment variable that sets the directory for built programs and
+// running control planes.
 const CacheEnv = "LOCKSTEP_LAB_CACHE"
 
-// Root returns the repository's root: the nearest directory, upwards from the
-// working directory, that holds a go.mod and the lab's modules. A test runs in the
-// dir of its package, a person anywhere below the root.
+// Root returns the repository's root: the nearest directory, upwards from the working
+// directory, that contains a go.mod and the lab's modules. A test runs in its package's
+// directory, a user anywhere below the root.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -29,7 +29,7 @@ func Root() (string, error) {
 	}
 }
 
-// Cache returns the directory that keeps what the lab makes, outside of any clone.
+// Cache returns the directory for the lab's files, outside of any clone.
 func Cache() (string, error) {
 	if dir := os.Getenv(CacheEnv); dir != "" {
 		return filepath.Abs(dir)

@@ -22,7 +22,7 @@ func Platforms() []v1.Platform {
 	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64", Variant: "v8"}}
 }
 
-// image makes one without layers. Another label makes another digest.
+// image builds an image without layers. A different label results in a different digest.
 func image(label string, p v1.Platform) (v1.Image, error) {
 	made, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
 		OS: p.OS, Architecture: p.Architecture, Variant: p.Variant, RootFS: v1.RootFS{Type: "layers"},
@@ -94,8 +94,8 @@ func (s *Server) push(ctx context.Context, repository, tag string, content remot
 	return described.Digest.String(), nil
 }
 
-// Tag gives a manifest of a repository many more tags. It writes the registry's files:
-// ten thousand requests would take most of a minute.
+// Tag adds many tags to a manifest of a repository. It writes the registry's files: ten
+// thousand requests would take most of a minute.
 func (s *Server) Tag(repository, digest string, tags ...string) error {
 	manifests := filepath.Join(s.storage(), "docker/registry/v2/repositories", repository, "_manifests")
 	if _, err := os.Stat(manifests); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Front is the proxy before the registry.
+// Front is the proxy in front of the registry.
 type Front struct {
 	// Address is host and port that clients use.
 	Address string
@@ -32,7 +32,7 @@ func newFront(address string, behind *url.URL, identity *identity, tokens http.H
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(behind)
-			r.Out.Host = r.In.Host // Places that the registry names are here, too.
+			r.Out.Host = r.In.Host // Locations in the registry's answers have to lead here, too.
 		},
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16},
 		ErrorLog:  quiet(),
@@ -40,7 +40,7 @@ func newFront(address string, behind *url.URL, identity *identity, tokens http.H
 	return &Front{Address: address, proxy: proxy, tokens: tokens, counts: map[string]int{}, ended: make(chan struct{})}
 }
 
-// ServeHTTP counts a request and hands it on, unless a test spoils it.
+// ServeHTTP counts a request and passes it on, unless a test answers it.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.counts[KindOf(r)]++
@@ -55,7 +55,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// KindOf says what a request is for: ping, token, head, manifest, blob, tags.
+// KindOf is the kind of a request: ping, token, head, manifest, blob, tags.
 func KindOf(r *http.Request) string {
 	switch path := r.URL.Path; {
 	case path == "/token":
@@ -73,15 +73,15 @@ func KindOf(r *http.Request) string {
 	}
 }
 
-// Spoil hands each request to a function first, which returns true if it has answered.
-// Nil ends that.
+// Spoil passes each request to a function first, which returns true if it has answered. Nil
+// ends that.
 func (f *Front) Spoil(with func(w http.ResponseWriter, r *http.Request) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.spoil = with
 }
 
-// Hang answers nothing until the client leaves or the registry ends.
+// Hang doesn't answer until the client leaves or the registry ends.
 func (f *Front) Hang(r *http.Request) {
 	select {
 	case <-r.Context().Done():

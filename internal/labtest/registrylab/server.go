@@ -19,40 +19,40 @@ import (
 
 // Options of a [Server].
 type Options struct {
-	// Dir is empty and stays the caller's.
+	// Dir is an empty directory, which the caller removes.
 	Dir string
-	// Public lets everyone read; else reading takes a token.
+	// Public lets everyone read; otherwise reading requires a token.
 	Public bool
-	// Plain does without TLS; tokens are then at another name and port than the registry.
+	// Plain disables TLS; tokens are then at another name and port than the registry.
 	Plain bool
-	// PageSize is the most tags on a page; 0 is the registry's own limit, 1000.
+	// PageSize is the maximum number of tags on a page; 0 is the registry's own limit, 1000.
 	PageSize int
 	// TokenLife is how long tokens live; 0 is five minutes.
 	TokenLife time.Duration
-	// Notify is the URL that is told of pushes, with NotifyToken as the bearer; empty tells no
-	// one.
+	// Notify is the URL that receives push notifications, with NotifyToken as the bearer; empty
+	// disables them.
 	Notify, NotifyToken string
-	// Progress hears of programs that have to be built first.
+	// Progress receives the progress of builds.
 	Progress io.Writer
 }
 
 // Server is a registry and the proxy in front of it.
 type Server struct {
 	*Front
-	// Tokens gives out tokens.
+	// Tokens issues tokens.
 	Tokens *Tokens
 	// CA is the certificate to trust (PEM).
 	CA []byte
 
 	options Options
-	realm   *url.URL // where tokens are
+	realm   *url.URL // of the token server
 	process *process.Process
 	http    *http.Server
 	log     *bytes.Buffer
 }
 
-// config has places for directory, address, certificate, key, page size, authentication and
-// notifications.
+// config has placeholders for directory, address, certificate, key, page size,
+// authentication and notifications.
 const config = `version: 0.1
 log: {level: error, accesslog: {disabled: true}}
 storage:

@@ -25,15 +25,15 @@ const (
 	Password = "lab-password"
 )
 
-// Tokens is a token server: it knows one user, and readers by the repositories that they
-// may read.
+// Tokens is a token server with one user, and readers with the repositories that they may
+// read.
 type Tokens struct {
 	identity *identity
 	life     time.Duration
 
 	mu      sync.Mutex
 	readers map[string]reader // by name
-	// firstOnly gives tokens for the first scope that is asked for, as some servers do.
+	// firstOnly issues tokens for the first requested scope only, as some servers do.
 	firstOnly bool
 }
 
@@ -52,7 +52,7 @@ func (t *Tokens) AddReader(name, password string, repositories ...string) {
 	t.readers[name] = reader{password, repositories}
 }
 
-// OpenFirstOnly makes tokens that open only the first repository that is asked for.
+// OpenFirstOnly makes tokens valid only for the first requested repository.
 func (t *Tokens) OpenFirstOnly() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +66,7 @@ type access struct {
 	Actions []string `json:"actions"`
 }
 
-// ServeHTTP gives out a token, by user and password or by an identity token that is the
+// ServeHTTP issues a token, by user and password or by an identity token that is the
 // password.
 func (t *Tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
@@ -111,8 +111,8 @@ func (t *Tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"token": %q, "expires_in": %d}`, token, int(life/time.Second))
 }
 
-// sign makes a JSON web token. Its leeway into the past is for clocks; distribution has
-// one as well.
+// sign creates a JSON web token. It is valid from slightly in the past, in case clocks
+// differ; distribution allows for that too.
 func (t *Tokens) sign(user string, granted []access, life time.Duration) (string, error) {
 	now := time.Now()
 	header, err := json.Marshal(map[string]any{"typ": "JWT", "alg": "ES256", "x5c": []string{base64.StdEncoding.EncodeToString(t.identity.der)}})

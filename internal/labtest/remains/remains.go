@@ -1,9 +1,8 @@
-// Package remains takes away what is left of a control plane: its processes, the
-// control groups of its node, its directory.
+// Package remains removes the remains of a control plane: its processes, the control groups
+// of its node, its directory.
 //
-// Whoever knows the directory can do it. The end of a control plane does, so does the
-// guard of a process that was killed, and so does the next start when even the guard
-// was killed.
+// The directory is enough to do it. The end of a control plane does it, as does the guard of
+// a process that was killed, and the next start when even the guard was killed.
 package remains
 
 import (
@@ -15,18 +14,18 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 )
 
-// Env names the environment variable by which a process is known to belong to the
-// control plane in a directory. Children inherit it.
+// Env names the environment variable that marks a process as part of the control plane in a
+// directory. Children inherit it.
 const Env = "LOCKSTEP_LAB_PART"
 
 // Mark is the entry in the environment of all processes of a control plane.
 func Mark(dir string) string { return Env + "=" + dir }
 
-// Group is the name of the control groups that the node of a control plane has.
+// Group is the name of the control groups of a control plane's node.
 func Group(dir string) string { return controlgroup.Prefix + filepath.Base(dir) }
 
-// Remove ends the processes and removes the rest. The directory goes last, and only
-// when all else has gone: it is how the next attempt learns that there is one to make.
+// Remove ends the processes and removes the rest. The directory is removed last, and only
+// when everything else is gone: the next attempt finds the control plane by it.
 func Remove(dir string) error {
 	if err := process.EndMarked(Mark(dir)); err != nil {
 		return fmt.Errorf("end the control plane in %s: %w", dir, err)

@@ -1,5 +1,5 @@
-// Package dirwatch notices that something in a directory may have changed: by inotify,
-// or by looking regularly where the node has none left.
+// Package dirwatch notices that something in a directory may have changed: by inotify, or by
+// polling when the node's inotify limits are used up.
 package dirwatch
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Options say how closely a directory is followed.
+// Options configure how closely a directory is followed.
 type Options struct {
-	// Rescan is how often the directory is looked at although no event came.
+	// Rescan is how often the directory is scanned even when no event came.
 	Rescan time.Duration
-	// Poll is how often it is looked at when the node has no inotify left.
+	// Poll is how often it is scanned when the node's inotify limits are used up.
 	Poll time.Duration
-	// Polling is told, once, why events are not used.
+	// Polling is called once with the reason why inotify can't be used.
 	Polling func(err error)
 }
 
-// Watch calls changed when it has begun, because what happened before has no
-// event, and whenever the directory may have changed, until ctx ends. An event
-// only wakes the caller up: what changed is for a scan to find out.
-// When the node's inotify limits are used up it looks regularly instead.
+// Watch calls changed when it starts, because earlier changes have no event, and whenever
+// the directory may have changed, until ctx ends. An event only wakes up the caller: a scan
+// has to find out what changed. When the node's inotify limits are used up, Watch polls
+// instead.
 func Watch(ctx context.Context, dir string, opts Options, changed func()) error {
 	watcher, err := newWatcher(dir)
 	if exhausted(err) {
@@ -51,9 +51,9 @@ func Watch(ctx context.Context, dir string, opts Options, changed func()) error 
 			if !settle(ctx, watcher.Events, event) {
 				continue
 			}
-		case <-watcher.Errors: // an overflow loses events, not the need to look
+		case <-watcher.Errors: // an overflow loses events, so scan anyway
 		}
-		// Directories come and go with every swap; adding one twice is harmless.
+		// Every swap adds and removes directories; adding one twice is harmless.
 		if err := addAll(watcher, dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !exhausted(err) {
 			return fmt.Errorf("watch the directory %s: %w", dir, err)
 		}
@@ -61,21 +61,21 @@ func Watch(ctx context.Context, dir string, opts Options, changed func()) error 
 	}
 }
 
-// dataLink is what the kubelet swaps: the one name whose target decides what readers
-// of a mounted volume see.
+// dataLink is the link that the kubelet swaps: its target decides which files readers of a
+// mounted volume see.
 const dataLink = "..data"
 
-// A burst in a plain directory is over when no event came for burstGap, and is
-// looked at after burstLimit in any case.
+// A burst in a plain directory is over when no event came for burstGap. It is scanned after
+// burstLimit in any case.
 const (
 	burstGap   = 50 * time.Millisecond
 	burstLimit = time.Second
 )
 
-// settle waits for the end of the burst that an event begins, so that it costs
-// one look and not one per event. It says whether there is anything to look at:
-// the kubelet builds a generation under names that nobody reads, and then swaps
-// ..data, which changes everything in one step and needs no waiting.
+// settle waits for the end of the burst that an event starts, so a burst costs one scan and
+// not one scan per event. It returns whether a scan is needed: the kubelet builds a
+// generation under names without readers, and then swaps ..data, which changes everything in
+// one step and needs no waiting.
 func settle(ctx context.Context, events <-chan fsnotify.Event, event fsnotify.Event) bool {
 	look := false
 	limit, gap := time.NewTimer(burstLimit), time.NewTimer(burstGap)
@@ -115,10 +115,9 @@ func newWatcher(dir string) (*fsnotify.Watcher, error) {
 	return watcher, nil
 }
 
-// addAll watches the directory and the directories below it. Generations of a
-// mounted volume need no watch: the swap of ..data shows in the directory. A
-// directory that is a link is looked up each time, because a walk would not
-// follow it.
+// addAll watches the directory and the directories below it. Generations of a mounted volume
+// need no watch: the swap of ..data shows in the directory. A directory that is a link is
+// resolved each time, because a walk would not follow it.
 func addAll(watcher *fsnotify.Watcher, dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -12,7 +12,7 @@ type Codes []CodeRange
 // CodeRange is one range, both ends included.
 type CodeRange struct{ First, Last int }
 
-// ParseCodes reads a list such as "200-299,304".
+// ParseCodes parses a list such as "200-299,304".
 func ParseCodes(s string) (Codes, error) {
 	var codes Codes
 	for part := range strings.SplitSeq(s, ",") {
@@ -30,7 +30,7 @@ func ParseCodes(s string) (Codes, error) {
 	return codes, nil
 }
 
-// String gives the form that ParseCodes reads.
+// String returns the form that ParseCodes parses.
 func (c Codes) String() string {
 	var parts []string
 	for _, r := range c {
@@ -43,8 +43,7 @@ func (c Codes) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Accept says whether a code is in one of the ranges; no range at all means
-// the successful ones.
+// Accept reports whether a code is in one of the ranges. Without ranges it accepts 2xx.
 func (c Codes) Accept(code int) bool {
 	if len(c) == 0 {
 		return code >= 200 && code <= 299

@@ -1,6 +1,6 @@
-// Package httpcall knows how to make one HTTP request to an application in the
-// same pod: with credentials that are read from files each time, through TLS
-// or a unix socket, within a time limit, and with nothing secret in an error.
+// Package httpcall knows how to make one HTTP request to an application in the same pod:
+// with credentials that are read from files each time, through TLS or a unix socket, within
+// a time limit, and without secrets in errors.
 package httpcall
 
 import (
@@ -31,17 +31,17 @@ type Options struct {
 	TLS         TLS
 	// UnixSocket is dialled instead of the URL's host.
 	UnixSocket string
-	// Codes are the accepted answers; empty means 200 to 299.
+	// Codes are the accepted status codes; empty means 200 to 299.
 	Codes   Codes
 	Timeout time.Duration
 }
 
 // Credentials are how the agent logs in.
 type Credentials struct {
-	// UsernameFile, PasswordFile and BearerFile are read for each request, so
-	// that a rotated credential is used at once.
+	// UsernameFile, PasswordFile and BearerFile are read for each request, so a rotated
+	// credential is used at once.
 	UsernameFile, PasswordFile, BearerFile string
-	// Username and Password are for predecessors that take them as values.
+	// Username and Password are for predecessors that accept them as values.
 	Username, Password string
 }
 
@@ -78,7 +78,8 @@ func (o Options) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// redact shows a URL without user information and query, where credentials hide.
+// redact removes user information and query from a URL, because they may contain
+// credentials.
 func redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -88,10 +89,10 @@ func redact(raw string) string {
 	return shown.String()
 }
 
-// Name is the target as it may be shown.
+// Name is the target without secrets.
 func (o Options) Name() string { return redact(o.URL) }
 
-// bodyLimit bounds what is read of an answer.
+// bodyLimit bounds how much of an answer is read.
 const bodyLimit = 4 << 20
 
 // StatusError is an answer with a code that is not accepted.
@@ -102,7 +103,7 @@ type StatusError struct {
 	Location string
 }
 
-// Error shows the code; the answer's own text may hold configuration.
+// Error shows the code but not the body, which may contain configuration.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("answered %d %s", e.Code, e.Text)
 	if e.Location != "" {
@@ -111,19 +112,19 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// NoAnswerError is a request that got no answer at all: nobody listens, or the
-// time was over before a word came back.
+// NoAnswerError is a request without any answer: no process listens, or the time was over
+// before the first byte of the answer.
 type NoAnswerError struct{ Err error }
 
-// Error gives the reason.
+// Error returns the cause's text.
 func (e *NoAnswerError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *NoAnswerError) Unwrap() error { return e.Err }
 
-// noAnswer marks the errors that tell nothing about the other side's opinion. A
-// connection that was cut after the request is not among them: whoever dies of
-// a request does just that.
+// noAnswer marks the errors that don't show how the server judged the request. A connection
+// that was cut after the request doesn't count: a server that crashes on a request behaves
+// like this.
 func noAnswer(err error) error {
 	operation, isOperation := errors.AsType[*net.OpError](err)
 	timeout, isNet := errors.AsType[net.Error](err)
@@ -133,9 +134,8 @@ func noAnswer(err error) error {
 	return err
 }
 
-// Call makes the request once and returns the answer's body. A body that is too
-// large to be read whole is an error: who looks for something in it would take
-// what was cut off for absent.
+// Call makes the request once and returns the answer's body. A body that exceeds the limit
+// is an error: a caller that searches it would miss the part that was cut off.
 func Call(ctx context.Context, o Options) (string, error) {
 	var text string
 	err := inTime(ctx, o, func(body io.Reader) error {
@@ -152,23 +152,22 @@ func Call(ctx context.Context, o Options) (string, error) {
 	return text, err
 }
 
-// Probe makes the request once and looks at the code only.
+// Probe makes the request once and checks only the code.
 func Probe(ctx context.Context, o Options) error {
 	return inTime(ctx, o, ignore)
 }
 
-// ignore takes note of a body that does not matter: it is there, or not, or never
-// ends.
+// ignore doesn't read the body, which may be missing or endless.
 func ignore(io.Reader) error { return nil }
 
-// inTime gives up when the time is over.
+// inTime cancels the request at the timeout.
 func inTime(ctx context.Context, o Options, take func(body io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	return o.named(exchange(ctx, o, take))
 }
 
-// named says which request an error is about.
+// named adds the request to an error.
 func (o Options) named(err error) error {
 	if err == nil {
 		return nil
@@ -176,8 +175,8 @@ func (o Options) named(err error) error {
 	return fmt.Errorf("%s %s: %w", o.method(), o.Name(), err)
 }
 
-// exchange sends the request and judges the code of the answer. If that is accepted,
-// take gets the body.
+// exchange sends the request and checks the code of the answer. If it is accepted, take
+// reads the body.
 func exchange(ctx context.Context, o Options, take func(body io.Reader) error) error {
 	request, err := o.request(ctx)
 	if err != nil {
@@ -200,11 +199,11 @@ func exchange(ctx context.Context, o Options, take func(body io.Reader) error) e
 	return take(answer.Body)
 }
 
-// stay takes a redirect as the answer that it is. Whoever follows it asks
-// somebody else, and takes its credentials along.
+// stay treats a redirect as the answer. Following it would query another server, with this
+// server's credentials.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// pointsTo is where a redirect leads, as it may be shown.
+// pointsTo is the redirect's target without secrets.
 func pointsTo(answer *http.Response) string {
 	target, err := answer.Location()
 	if err != nil {
@@ -213,8 +212,7 @@ func pointsTo(answer *http.Response) string {
 	return redact(target.String())
 }
 
-// withoutURL drops the URL that net/http puts into its errors: it may carry a
-// password.
+// withoutURL removes the URL that net/http adds to its errors: it may contain a password.
 func withoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err

@@ -9,29 +9,28 @@ import (
 	"time"
 )
 
-// UnansweredError is a request that reached the other side whole and was not
-// answered in time. It is still open: the other side is at work, or hangs.
+// UnansweredError is a request that was sent completely and not answered in time. The
+// connection stays open: the server is still working, or hangs.
 type UnansweredError struct {
 	name string
-	// Timeout is how long an answer was waited for.
+	// Timeout is how long the caller waited for an answer.
 	Timeout time.Duration
-	// Answer gives the late answer, once: nil when its code is accepted.
+	// Answer delivers the late answer, once: nil when its code is accepted.
 	Answer <-chan error
 	// Abandon closes the connection. It may be called more than once.
 	Abandon func()
 }
 
-// Error says that the request is not lost.
+// Error states that the request was sent.
 func (e *UnansweredError) Error() string {
 	return fmt.Sprintf("%s: sent, and not answered within %s", e.name, e.Timeout)
 }
 
-// Send makes a request whose answer's body does not matter. Time that runs out
-// after the request was sent does not end it: its error is then an
-// *UnansweredError, through which the answer can be had later. Closing the
-// connection would take the only way to learn how the work ended, and some
-// servers drop the work with it. The code is the answer: a body that does not end is
-// read for as long again, for the same servers, and no caller waits for it.
+// Send makes a request and ignores the body of the answer. A timeout after the request was
+// sent doesn't cancel it: the error is then an *UnansweredError, which delivers the answer
+// later. Closing the connection would lose the only way to learn how the work ended, and
+// some servers abort the work with it. The code is the answer. For those servers, Send keeps
+// reading an endless body for another timeout, while the caller continues.
 func Send(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var sent atomic.Bool
@@ -44,7 +43,7 @@ func Send(ctx context.Context, o Options) error {
 		err := exchange(ctx, o, func(body io.Reader) error {
 			answer <- nil
 			defer time.AfterFunc(o.Timeout, cancel).Stop()
-			_, _ = io.Copy(io.Discard, io.LimitReader(body, bodyLimit)) // whatever it is, it changes nothing
+			_, _ = io.Copy(io.Discard, io.LimitReader(body, bodyLimit)) // an error here doesn't change the answer
 			return nil
 		})
 		if err != nil {

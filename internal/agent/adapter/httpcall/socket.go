@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// SilentError is a line that was sent on a socket whose end came too late.
+// SilentError is a line that was sent on a socket and not answered in time.
 type SilentError struct{ Timeout time.Duration }
 
-// Error says that the line is not lost.
+// Error states that the line was sent.
 func (e *SilentError) Error() string {
 	return fmt.Sprintf("sent, and not answered within %s", e.Timeout)
 }
 
-// Ask sends one line to a unix socket and returns the answer until the other
-// side closes. HAProxy's master and several other programs are asked like this.
-// Errors show the line's first word only: the rest may be secret.
+// Ask sends one line to a unix socket and returns the answer until the other side closes.
+// HAProxy's master and several other programs accept queries like this. Errors show only the
+// line's first word: the rest may be secret.
 func Ask(ctx context.Context, socket, line string, timeout time.Duration) (string, error) {
 	answer, err := ask(ctx, socket, line, timeout)
 	if err != nil {
@@ -53,7 +53,7 @@ func ask(ctx context.Context, socket, line string, timeout time.Duration) (strin
 	if _, err := io.WriteString(conn, line+"\n"); err != nil {
 		return "", err
 	}
-	// HAProxy's master waits for the next line until it is told there is none.
+	// HAProxy's master waits for the next line until the writing side is closed.
 	if half, ok := conn.(*net.UnixConn); ok {
 		if err := half.CloseWrite(); err != nil {
 			return "", err

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// listWatch wraps the two calls of a reflector, so that it only ever sees
-// objects without contents.
+// listWatch wraps the two calls of a reflector, so the reflector only sees objects without
+// contents.
 func (w *Watcher) listWatch(s Selector) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -29,8 +29,8 @@ func (w *Watcher) listWatch(s Selector) cache.ListerWatcher {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			stream, err := w.watch(ctx, s, o)
 			w.report(ctx, s, "watch", err)
-			// A stream that begins with a list shows with the end of the list that
-			// everything could be stored; one that goes on has nothing to catch up.
+			// When a stream begins with a list, the end of the list shows that everything could be
+			// stored. A stream that resumes has nothing to catch up on.
 			if err == nil && o.SendInitialEvents == nil {
 				w.sink.Recovered(s.String())
 			}
@@ -39,8 +39,8 @@ func (w *Watcher) listWatch(s Selector) cache.ListerWatcher {
 	}
 }
 
-// report passes an error on, unless it is only the end of the process or an
-// expired version, which the reflector corrects by itself.
+// report passes an error on. It skips errors at the end of the process and expired versions,
+// which the reflector corrects by itself.
 func (w *Watcher) report(ctx context.Context, s Selector, verb string, err error) {
 	if err == nil || ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
@@ -53,7 +53,7 @@ func (w *Watcher) report(ctx context.Context, s Selector, verb string, err error
 
 func (w *Watcher) list(ctx context.Context, s Selector, o metav1.ListOptions) (*objectList, error) {
 	if o.ResourceVersion == "0" {
-		o.ResourceVersion = "" // the server would ignore the page size
+		o.ResourceVersion = "" // with a version, the server would ignore the page size
 	}
 	if o.Continue == "" {
 		w.release(s)
@@ -83,15 +83,15 @@ func (w *Watcher) get(s Selector, o *metav1.ListOptions) *rest.Request {
 		VersionedParams(o, metav1.ParameterCodec)
 }
 
-// watch opens a stream that ends by itself within half the deadline, and that
-// is torn down when nothing at all is heard of it for the whole deadline. That it
-// could be opened is no sign of life: a proxy may answer and then pass nothing on.
+// watch opens a stream that the server ends within half the deadline, and that is torn down
+// when it is silent for the whole deadline. Opening the stream doesn't count as activity: a
+// proxy may answer and then not pass anything on.
 func (w *Watcher) watch(ctx context.Context, s Selector, o metav1.ListOptions) (watch.Interface, error) {
 	w.release(s)
 	half := int64(w.opts.Stall / time.Second / 2)
 	o.Watch, o.TimeoutSeconds = true, &half
-	// The stream lives as long as its context. Waiting for its beginning is
-	// bounded by the same timer as waiting for its events.
+	// The stream lives as long as its context. The same timer bounds the wait for the start of
+	// the stream and for its events.
 	ctx, cancel := context.WithCancel(ctx)
 	guard := time.AfterFunc(w.opts.Stall, cancel)
 	inner, err := w.get(s, &o).Watch(ctx)
@@ -110,14 +110,14 @@ func (w *Watcher) watch(ctx context.Context, s Selector, o metav1.ListOptions) (
 	return g, nil
 }
 
-// guarded is a stream whose events have lost their contents on the way.
+// guarded is a stream whose events have no contents any more.
 type guarded struct {
 	inner  watch.Interface
 	events chan watch.Event
 	cancel context.CancelFunc
 }
 
-// ResultChan gives the events.
+// ResultChan returns the events.
 func (g *guarded) ResultChan() <-chan watch.Event { return g.events }
 
 // Stop ends the stream.
@@ -126,8 +126,8 @@ func (g *guarded) Stop() {
 	g.inner.Stop()
 }
 
-// pass hands the events on until the stream ends. When the agent did not end it the
-// server did, which is as good a sign of life as an event.
+// pass passes the events on until the stream ends. If the agent did not end it, the server
+// did, and that proves as much as an event that the server responds.
 func (w *Watcher) pass(ctx context.Context, s Selector, g *guarded, guard *time.Timer) {
 	defer close(g.events)
 	defer g.cancel()
@@ -150,8 +150,8 @@ func (w *Watcher) pass(ctx context.Context, s Selector, g *guarded, guard *time.
 	}
 }
 
-// take stores the contents of an event's object. When that fails the event
-// becomes an error, so that the reflector asks for it again.
+// take stores the contents of an event's object. If that fails, the event becomes an error,
+// so the reflector requests it again.
 func (w *Watcher) take(s Selector, event watch.Event) watch.Event {
 	o, ok := event.Object.(*object)
 	if !ok {
@@ -168,8 +168,8 @@ func (w *Watcher) take(s Selector, event watch.Event) watch.Event {
 	return event
 }
 
-// strip hands the values to the sink and forgets them. Until the object reaches
-// the sink itself, its values are held.
+// strip passes the values to the sink and drops them from the object. The values stay pinned
+// until the sink receives the object itself.
 func (w *Watcher) strip(s Selector, o *object) error {
 	o.hold = &hold{}
 	err := o.values(s.Kind, func(key string, value []byte) error {
@@ -189,20 +189,20 @@ func (w *Watcher) strip(s Selector, o *object) error {
 	return err
 }
 
-// hold is what was stored for one object. It is the same for all copies that
-// the library makes of the object.
+// hold lists the values stored for one object. All copies that the library makes of the
+// object share it.
 type hold struct{ entries []filemap.Entry }
 
-// handOver says that an object is about to reach the sink.
+// handOver records that the sink is about to receive an object.
 func (w *Watcher) handOver(s Selector, h *hold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.held[s], h)
 }
 
-// release lets go of the values of objects that never reached the sink: pages
-// of a list that failed later, the beginning of a stream that was cut. The
-// reflector begins a new list or watch only after it gave the last one up.
+// release unpins the values of objects that never reached the sink: pages of a list that
+// failed later, or the beginning of a stream that was cut. The reflector starts a new list
+// or watch only after it gave up the last one.
 func (w *Watcher) release(s Selector) {
 	w.mu.Lock()
 	held := w.held[s]
@@ -213,7 +213,7 @@ func (w *Watcher) release(s Selector) {
 	}
 }
 
-// store passes what the reflector finds on to the sink.
+// store passes the reflector's objects on to the sink.
 type store struct {
 	watcher  *Watcher
 	selector Selector
@@ -228,17 +228,17 @@ func (s *store) convert(item any) (filemap.Object, error) {
 		Ref:    filemap.Ref{Kind: s.selector.Kind, Namespace: o.Namespace, Name: o.Name},
 		Subdir: o.Annotations[s.watcher.opts.SubdirAnnotation],
 	}
-	if o.hold != nil { // a deleted object comes without
+	if o.hold != nil { // a deleted object has none
 		s.watcher.handOver(s.selector, o.hold)
 		converted.Entries = o.hold.entries
 	}
 	return converted, nil
 }
 
-// Add takes a new object.
+// Add handles a new object.
 func (s *store) Add(item any) error { return s.Update(item) }
 
-// Update takes a changed object.
+// Update handles a changed object.
 func (s *store) Update(item any) error {
 	o, err := s.convert(item)
 	if err == nil {
@@ -247,7 +247,7 @@ func (s *store) Update(item any) error {
 	return err
 }
 
-// Delete takes an object that is gone.
+// Delete handles a deleted object.
 func (s *store) Delete(item any) error {
 	o, err := s.convert(item)
 	if err == nil {
@@ -256,7 +256,7 @@ func (s *store) Delete(item any) error {
 	return err
 }
 
-// Replace takes the whole source.
+// Replace handles a complete list.
 func (s *store) Replace(items []any, _ string) error {
 	objects := make([]filemap.Object, 0, len(items))
 	for _, item := range items {

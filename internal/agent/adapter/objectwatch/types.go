@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// object is a ConfigMap or a Secret as it comes over the wire, and what is left
-// of it once its contents are stored. The types of k8s.io/api would bring every
-// other core type into the binary: three megabytes in each pod.
+// object is a ConfigMap or a Secret as decoded, and the rest of it once its contents are
+// stored. The types of k8s.io/api would link every other core type: three megabytes in each
+// pod.
 type object struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -34,21 +34,21 @@ type objectList struct {
 	Items []object `json:"items"`
 }
 
-// DeepCopyObject is what the client library's decoders ask for.
+// DeepCopyObject is required by the client library's decoders.
 func (o *object) DeepCopyObject() runtime.Object {
 	c := *o
 	c.ObjectMeta = *o.DeepCopy()
 	return &c
 }
 
-// DeepCopyObject is what the client library's decoders ask for.
+// DeepCopyObject is required by the client library's decoders.
 func (l *objectList) DeepCopyObject() runtime.Object {
 	c := *l
 	c.Items = append([]object(nil), l.Items...)
 	return &c
 }
 
-// values gives every key and its bytes to take, one after the other.
+// values calls take with every key and its bytes.
 func (o *object) values(kind filemap.Kind, take func(key string, value []byte) error) error {
 	for key, text := range o.Data {
 		value := []byte(text)
@@ -70,13 +70,13 @@ func (o *object) values(kind filemap.Kind, take func(key string, value []byte) e
 	return nil
 }
 
-// drop forgets everything but the object's identity and one annotation.
+// drop clears everything except the object's identity and one annotation.
 func (o *object) drop(annotation string) {
 	kept := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}
 	if value, ok := o.Annotations[annotation]; ok && annotation != "" {
 		kept.Annotations = map[string]string{annotation: value}
 	}
-	// The bookmark that ends a streamed list is known by its annotation.
+	// An annotation marks the bookmark that ends a streamed list.
 	if value, ok := o.Annotations[metav1.InitialEventsAnnotationKey]; ok {
 		kept.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: value}
 	}

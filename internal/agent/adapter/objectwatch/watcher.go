@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// Selector says which objects of one kind and namespace are followed.
+// Selector selects the objects of one kind and namespace to follow.
 type Selector struct {
 	Kind filemap.Kind
 	// Namespace is empty for all namespaces.
@@ -45,7 +45,7 @@ func (s Selector) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// String names the source as people see it.
+// String names the source for users.
 func (s Selector) String() string {
 	namespace := s.Namespace
 	if namespace == "" {
@@ -57,37 +57,37 @@ func (s Selector) String() string {
 	return string(s.Kind) + "/" + namespace + "/" + s.Name
 }
 
-// Sink takes what is observed. Its methods are called by several goroutines.
+// Sink receives the observed objects. Several goroutines call its methods.
 //
 //nolint:interfacebloat // what can be said about a source; always used together
 type Sink interface {
-	// Keep stores a value and returns its digest; Replace or Put follow, or
-	// Unpin for what was given up on the way.
+	// Keep stores a value and returns its digest. Replace or Put follows, or Unpin for values
+	// that were given up on the way.
 	Keep(value []byte) (filemap.Digest, error)
 	Unpin(entries []filemap.Entry)
-	// Replace gives all objects of a source.
+	// Replace sets all objects of a source.
 	Replace(source string, objects []filemap.Object)
-	// Put gives one new or changed object.
+	// Put sets one new or changed object.
 	Put(source string, object filemap.Object)
-	// Remove tells that an object is gone.
+	// Remove reports that an object was deleted.
 	Remove(source string, ref filemap.Ref)
-	// Failed tells why a source cannot be read at the moment, Recovered that it
-	// can be read again and holds what it held. Replace and Put say so as well.
+	// Failed reports why a source can't be read at the moment. Recovered reports that it can be
+	// read again and is unchanged. Replace and Put imply that too.
 	Failed(source string, err error)
 	Recovered(source string)
 }
 
-// Options say what is followed and how closely.
+// Options configure which objects are followed and how closely.
 type Options struct {
 	Selectors []Selector
-	// Stall is how long a watch may show no sign of life.
+	// Stall is how long a watch may be silent.
 	Stall time.Duration
-	// SubdirAnnotation names the annotation in which an object may ask for a
-	// directory; empty means none.
+	// SubdirAnnotation names the annotation with which an object may request a directory; empty
+	// means none.
 	SubdirAnnotation string
 }
 
-// minStall leaves the server time to end a watch twice within it.
+// minStall is long enough for the server to end a watch twice.
 const minStall = 4 * time.Second
 
 // Validate reports every mistake in the options.
@@ -115,7 +115,7 @@ type Watcher struct {
 	held     map[Selector]map[*hold]bool
 }
 
-// New makes a watcher for the API server of config.
+// New returns a watcher for the API server of config.
 func New(config *rest.Config, opts Options, sink Sink, now func() time.Time) (*Watcher, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -150,29 +150,28 @@ func (w *Watcher) Run(ctx context.Context) {
 	sources.Wait()
 }
 
-// pageSize bounds how many objects of a list are in memory at once. A
-// ConfigMap has at most a megabyte.
+// pageSize bounds how many objects of a list are in memory at once. A ConfigMap holds at
+// most a megabyte.
 const pageSize = 8
 
 func (w *Watcher) follow(ctx context.Context, s Selector) {
 	store := &store{watcher: w, selector: s}
-	// Faster than the library's default after a short outage, and no heavier
-	// on the server after a long one than any other watcher in the pod.
+	// Faster than the library's default after a short outage. After a long one it loads the
+	// server no more than any other watcher in the pod.
 	backoff := &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 100, Cap: 15 * time.Second}
 	reflector := cache.NewReflectorWithOptions(w.listWatch(s), &object{}, store, cache.ReflectorOptions{Name: s.String(), Backoff: backoff})
 	reflector.WatchListPageSize = pageSize
 	reflector.RunWithContext(ctx)
 }
 
-// alive notes that the server answered.
+// alive records that the server answered.
 func (w *Watcher) alive(source string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.progress[source] = w.now()
 }
 
-// Age is how long ago the source that was heard of least recently showed a
-// sign of life, and which one that is.
+// Age is how long ago the most silent source last responded, and its name.
 func (w *Watcher) Age() (string, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,6 +185,6 @@ func (w *Watcher) Age() (string, time.Duration) {
 	return oldest, age
 }
 
-// redial makes the next request open a connection of its own: the one at hand
-// may lead into a black hole.
+// redial makes the next request open a new connection: the current one may be dead without
+// an error.
 func (w *Watcher) redial() { utilnet.CloseIdleConnectionsFor(w.client.Transport) }

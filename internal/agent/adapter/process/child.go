@@ -14,11 +14,11 @@ import (
 	"golang.org/x/term"
 )
 
-// ChildOptions say how the application is run.
+// ChildOptions configure how the application runs.
 type ChildOptions struct {
 	Args []string
-	// StopSignal asks it to end; Grace is how long it has before its whole
-	// process group is killed.
+	// StopSignal requests its end; Grace is how long it has before its whole process group is
+	// killed.
 	StopSignal unix.Signal
 	Grace      time.Duration
 }
@@ -49,13 +49,13 @@ type Child struct {
 	code int
 }
 
-// NewChild makes a child that is not started yet.
+// NewChild returns a child that is not started yet.
 func NewChild(parent *Parent, opts ChildOptions) *Child {
 	return &Child{parent: parent, opts: opts}
 }
 
-// Start runs the application with the agent's own streams. It is an error to
-// start it while it runs: there are never two.
+// Start runs the application with the agent's own streams. It fails while the application
+// runs, so there are never two.
 func (c *Child) Start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Child) Start() error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = childAttributes()
 	if err := c.parent.start(cmd); err != nil {
-		c.code = 1 // not the code of the one that ran before
+		c.code = 1 // not the code of the previous run
 		return fmt.Errorf("start the application: %w", err)
 	}
 	done := make(chan struct{})
@@ -81,8 +81,8 @@ func (c *Child) Start() error {
 	return nil
 }
 
-// childAttributes puts the application into a process group of its own; at a
-// terminal that group gets the keyboard.
+// childAttributes puts the application into its own process group; at a terminal, that group
+// becomes the foreground group.
 func childAttributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
@@ -117,15 +117,15 @@ func (c *Child) running() bool {
 	}
 }
 
-// Running says whether the application runs now.
+// Running reports whether the application runs now.
 func (c *Child) Running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.running()
 }
 
-// Done is closed when the application that runs now has ended; before the
-// first start it is nil and blocks for ever.
+// Done is closed when the current application has ended. Before the first start it is nil
+// and blocks forever.
 func (c *Child) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +139,7 @@ func (c *Child) ExitCode() int {
 	return c.code
 }
 
-// PID is the application's number, 0 when it does not run.
+// PID is the application's process ID, 0 when it does not run.
 func (c *Child) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,8 +172,8 @@ func (c *Child) Signal(sig unix.Signal) error {
 	return nil
 }
 
-// Stop asks the application to end, waits for the grace period or until hurry
-// ends, and then kills its process group. It returns when it is gone.
+// Stop requests the application's end, waits for the grace period or until hurry ends, and
+// then kills its process group. It returns when the application is gone.
 func (c *Child) Stop(hurry context.Context) {
 	pid, done := c.PID(), c.Done()
 	if pid == 0 {
@@ -187,20 +187,20 @@ func (c *Child) Stop(hurry context.Context) {
 	case <-timer.C:
 	case <-hurry.Done():
 	}
-	// What is left of the group goes too, also when the child itself is gone.
+	// Kill the rest of the group, even when the child itself is gone.
 	_ = unix.Kill(-pid, unix.SIGKILL)
 	<-done
 }
 
-// Kill ends the application and its process group at once.
+// Kill kills the application and its process group at once.
 func (c *Child) Kill() {
 	if pid := c.PID(); pid != 0 {
 		_ = unix.Kill(-pid, unix.SIGKILL) // it may have ended in between
 	}
 }
 
-// Restart ends the application and starts it again. The end of ctx neither
-// shortens the application's grace nor brings a new one up.
+// Restart stops the application and starts it again. If ctx ends, the application keeps its
+// grace period and isn't started again.
 func (c *Child) Restart(ctx context.Context) error {
 	c.Stop(context.WithoutCancel(ctx))
 	if err := ctx.Err(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Command is one program that is run and waited for.
+// Command is one program to run and wait for.
 type Command struct {
 	Args []string
 	// Env is added to the agent's own environment.
@@ -24,11 +24,11 @@ type Command struct {
 	Timeout time.Duration
 }
 
-// outputLimit bounds what is kept of a program's output.
+// outputLimit bounds how much of a program's output is kept.
 const outputLimit = 16 << 10
 
-// Run runs the command and returns the end of what it printed. Its error names
-// the program and how it ended.
+// Run runs the command and returns the end of its output. Its error names the program and
+// how it ended.
 func (p *Parent) Run(ctx context.Context, c Command) (string, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -39,7 +39,7 @@ func (p *Parent) Run(ctx context.Context, c Command) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...) //nolint:gosec // running what the user configured is the purpose
 	cmd.Env, cmd.Dir = append(os.Environ(), c.Env...), c.Dir
 	cmd.Stdout, cmd.Stderr = output, output
-	// A group of its own, so that nothing it started outlives the timeout.
+	// Its own group, so no process that it started outlives the timeout.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -56,7 +56,7 @@ func (p *Parent) Run(ctx context.Context, c Command) (string, error) {
 	return output.String(), nil
 }
 
-// tail keeps the end of what is written to it: that is where errors are.
+// tail keeps the end of the output, because that is where errors are.
 type tail struct {
 	limit int
 	buf   bytes.Buffer

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPidfile opens the process of a pidfile, and then looks whether it can be
-// the one that the file is about.
+// openPidfile opens the process of a pidfile, and then checks whether it can be the process
+// that wrote the file.
 func openPidfile(name string) (handle, error) {
 	pid, written, err := readPidfile(name)
 	if err != nil {
@@ -53,13 +53,12 @@ func readPidfile(name string) (pid int, written time.Time, err error) {
 	return pid, written, nil
 }
 
-// clockDoubt is how far the two times that are compared may be apart for other
-// reasons than that the number was given away: file systems round, and a clock
-// that is being set moves one of them and not the other.
+// clockDoubt is how far the two compared times may differ although the PID was not reused:
+// file systems round, and setting the clock changes one of them and not the other.
 const clockDoubt = 2 * time.Second
 
-// refuseStale finds a process that began after its number was written down: the
-// one that wrote it is gone, and this one only got the same number.
+// refuseStale detects a process that started after its PID was written: the process that
+// wrote the file is gone, and this one only got the same PID.
 func refuseStale(pid int, written time.Time) error {
 	began, ok := beginning(pid, time.Now())
 	if !ok || written.IsZero() || began.Before(written.Add(clockDoubt)) {
@@ -69,8 +68,8 @@ func refuseStale(pid int, written time.Time) error {
 		pid, began.Sub(written).Round(time.Second))}
 }
 
-// beginning is when a process began. The kernel counts it from the start of the
-// machine, without regard to how the clock was set since.
+// beginning is when a process started. The kernel counts that from the start of the machine,
+// independently of later clock changes.
 func beginning(pid int, now time.Time) (time.Time, bool) {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -88,11 +87,11 @@ func beginning(pid int, now time.Time) (time.Time, bool) {
 // tick is the unit of times in /proc: USER_HZ is 100 wherever Go runs on Linux.
 const tick = 10 * time.Millisecond
 
-// startTicks reads the 22nd field of "12 (name) S 1 …"; the name may hold blanks
-// and brackets, so the last bracket counts.
+// startTicks parses the 22nd field of "12 (name) S 1 …"; the name may contain blanks and
+// brackets, so the last bracket counts.
 func startTicks(stat string) (int64, bool) {
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
-	const started = 22 - 3 // the third field is the first behind the name
+	const started = 22 - 3 // the third field is the first one after the name
 	if len(fields) <= started {
 		return 0, false
 	}

@@ -61,7 +61,9 @@ func TestRunKillsTheGroup(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
-	labtest.Eventually(t, patience, func() (bool, string) { return !alive(pid), "the command's own child lives on" })
+	labtest.Eventually(t, patience, func() (bool, string) {
+		return !alive(pid), fmt.Sprintf("process %d, the command's child, still runs", pid)
+	})
 }
 
 // A command has its time and no more.

@@ -1,6 +1,6 @@
-// Package process knows how to be a good parent: it runs commands and one
-// long-lived child, reaps orphans as PID 1 has to, and signals processes
-// without hitting one that merely got the same number.
+// Package process knows how to be a parent process: it runs commands and one long-lived
+// child, reaps orphans as PID 1 has to, and signals processes without hitting another one
+// that reuses the PID.
 package process
 
 import (
@@ -16,24 +16,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Parent starts processes and reaps the orphans that fall to it. Taking any
-// dead process with wait4(-1) would steal the exit status of its own commands,
-// so it looks first (WNOWAIT) and leaves its own to those who wait for them.
+// Parent starts processes and reaps the orphans that it inherits. Reaping any dead process
+// with wait4(-1) would steal the exit status of its own commands, so it peeks first
+// (WNOWAIT) and leaves its own processes to the goroutines that wait for them.
 type Parent struct {
 	mu   sync.Mutex
 	own  map[int]bool
 	gone *sync.Cond
 }
 
-// NewParent makes a parent without children.
+// NewParent returns a parent without children.
 func NewParent() *Parent {
 	p := &Parent{own: map[int]bool{}}
 	p.gone = sync.NewCond(&p.mu)
 	return p
 }
 
-// start holds the lock until the process is known: one that dies at once must
-// not look like an orphan.
+// start holds the lock until the process is registered: a process that dies at once must not
+// look like an orphan.
 func (p *Parent) start(cmd *exec.Cmd) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,8 +54,8 @@ func (p *Parent) wait(cmd *exec.Cmd) error {
 	return err
 }
 
-// ReapOrphans collects processes whose parents died, until ctx ends. It is
-// needed as PID 1; elsewhere it first asks the kernel for orphans.
+// ReapOrphans reaps processes whose parents died, until ctx ends. PID 1 inherits them; any
+// other process first has to become a subreaper.
 func (p *Parent) ReapOrphans(ctx context.Context) error {
 	if os.Getpid() != 1 {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -84,7 +84,7 @@ func (p *Parent) reapAll() {
 			return
 		}
 		if p.own[pid] {
-			// Its waiter is on the way; orphans behind it come after it.
+			// Another goroutine is about to reap it; the orphans behind it come next.
 			p.gone.Wait()
 			continue
 		}
@@ -95,7 +95,7 @@ func (p *Parent) reapAll() {
 	}
 }
 
-// peek names a dead child without collecting it; 0 means there is none.
+// peek returns the PID of a dead child without reaping it; 0 means there is none.
 func peek() (int, error) {
 	var info unix.Siginfo
 	for {

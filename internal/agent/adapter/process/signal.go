@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ParseSignal reads HUP, SIGHUP, sighup or 1.
+// ParseSignal parses HUP, SIGHUP, sighup or 1.
 func ParseSignal(s string) (unix.Signal, error) {
 	name := strings.ToUpper(s)
 	if n, err := strconv.Atoi(s); err == nil && n > 0 && n < 65 {
@@ -27,9 +27,9 @@ func ParseSignal(s string) (unix.Signal, error) {
 	return 0, fmt.Errorf("signal %q is unknown: want a name such as HUP or USR1, or a number", s)
 }
 
-// Target says which process of this PID namespace is meant.
+// Target selects processes of this PID namespace.
 type Target struct {
-	// Pidfile holds the number of the process.
+	// Pidfile contains the PID.
 	Pidfile string
 	// Name is the program's name, as in its executable or first argument.
 	Name string
@@ -37,7 +37,7 @@ type Target struct {
 	All bool
 }
 
-// Validate reports a target that cannot mean anything.
+// Validate reports a target that doesn't select a process.
 func (t Target) Validate() error {
 	if (t.Pidfile == "") == (t.Name == "") {
 		return errors.New("a signal needs either a pidfile or a process name")
@@ -53,17 +53,17 @@ func (t Target) String() string {
 	return "name:" + t.Name
 }
 
-// AbsentError is a process that is not there, or not far enough in its start to
-// be signalled.
+// AbsentError is a process that does not exist, or is not far enough in its start to be
+// signalled.
 type AbsentError struct{ Err error }
 
-// Error gives the reason.
+// Error returns the cause's text.
 func (e *AbsentError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *AbsentError) Unwrap() error { return e.Err }
 
-// Signal sends a signal to the processes that the target means.
+// Signal sends a signal to the processes that the target selects.
 func Signal(target Target, sig unix.Signal) error {
 	handles, err := open(target)
 	if err != nil {
@@ -79,8 +79,8 @@ func Signal(target Target, sig unix.Signal) error {
 	return nil
 }
 
-// Children lists the children of the processes that the target means. New ones
-// after a reload are the proof that a master process took it.
+// Children lists the children of the processes that the target selects. New children after a
+// reload prove that a master process accepted it.
 func Children(target Target) ([]int, error) {
 	handles, err := open(target)
 	if err != nil {
@@ -105,7 +105,7 @@ func ChildrenOf(pid int) []int {
 	return children
 }
 
-// handle is a process that cannot be mistaken for a later one of that number.
+// handle is a process that can't be mistaken for a later one with the same PID.
 type handle struct{ pid, fd int }
 
 func (h handle) signal(sig unix.Signal) error {
@@ -123,9 +123,8 @@ func (h handle) signal(sig unix.Signal) error {
 	return err
 }
 
-// survives refuses a signal that would end the process: an application that
-// has just started has not installed its handlers yet, and the default action
-// of most signals is to kill.
+// survives refuses a signal that would kill the process: an application that has just
+// started has not installed its handlers yet, and most signals kill by default.
 func survives(pid int, sig unix.Signal) error {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil || harmless(sig) {
@@ -144,15 +143,15 @@ func harmless(sig unix.Signal) bool {
 	}, sig)
 }
 
-// handled says that the process catches or ignores the signal.
+// handled reports that the process catches or ignores the signal.
 func handled(status string, sig unix.Signal) bool {
 	return inMask(status, "SigCgt", sig) || inMask(status, "SigIgn", sig)
 }
 
-// waited says that the process takes the signal with sigwait or signalfd: all of
-// its threads block it, and one of them rests. One thread that does not block it
-// would be killed by it. A process that starts another blocks all signals as well,
-// but for a moment in which it does not rest, and dies of the signal afterwards.
+// waited reports that the process receives the signal with sigwait or signalfd: all of its
+// threads block it, and one of them sleeps. The signal would kill a process with a thread
+// that doesn't block it. A process that starts another one blocks all signals too, but only
+// for a moment in which it doesn't sleep, and the signal kills it afterwards.
 func waited(threads []string, sig unix.Signal) bool {
 	rests := false
 	for _, status := range threads {
@@ -164,7 +163,7 @@ func waited(threads []string, sig unix.Signal) bool {
 	return rests
 }
 
-// threads gives the status of every thread of a process.
+// threads returns the status of every thread of a process.
 func threads(pid int) []string {
 	names, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
 	if err != nil {
@@ -174,7 +173,7 @@ func threads(pid int) []string {
 	for _, name := range names {
 		raw, err := os.ReadFile(name)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // it has ended in the meantime
 		}
 		all = append(all, string(raw))
 	}
@@ -218,8 +217,8 @@ func openPID(pid int) (handle, error) {
 	return handle{}, err
 }
 
-// openByName finds processes, opens them and looks again: a handle taken from
-// a number that changed owners in between is thrown away.
+// openByName finds processes, opens them and checks again: it drops a handle whose PID was
+// reused in between.
 func openByName(t Target) ([]handle, error) {
 	found := topmost(t.Name)
 	if len(found) == 0 {
@@ -257,8 +256,8 @@ func closeAll(handles []handle) error {
 	return errors.Join(failures...)
 }
 
-// topmost gives the matching processes whose parent does not match: a master
-// and its workers have the same name, and the master is meant.
+// topmost returns the matching processes whose parent does not match: a master and its
+// workers have the same name, and the master is meant.
 func topmost(name string) []int {
 	matching := map[int]int{}
 	for _, p := range allProcesses() {
@@ -276,7 +275,7 @@ func topmost(name string) []int {
 	return top
 }
 
-// entry is what /proc tells about one process.
+// entry describes one process in /proc.
 type entry struct {
 	pid, parent int
 	comm        string
@@ -301,8 +300,8 @@ func allProcesses() []entry {
 	return found
 }
 
-// parseStat reads "12 (name) S 1 …". The name may hold blanks and brackets, so
-// the last bracket counts.
+// parseStat parses "12 (name) S 1 …". The name may contain blanks and brackets, so the last
+// bracket counts.
 func parseStat(s string) (entry, bool) {
 	number, rest, ok := strings.Cut(s, " (")
 	end := strings.LastIndex(rest, ") ")
@@ -318,8 +317,8 @@ func parseStat(s string) (entry, bool) {
 	return entry{pid: pid, parent: parent, comm: rest[:end], zombie: fields[0] == "Z"}, err1 == nil && err2 == nil
 }
 
-// matches compares with the kernel's name of at most 15 bytes, the executable
-// and the first argument, because each can be hidden or rewritten.
+// matches compares the name with the kernel's name of at most 15 bytes, the executable and
+// the first argument, because each can be hidden or rewritten.
 func (e entry) matches(name string) bool {
 	if e.zombie {
 		return false

@@ -15,16 +15,15 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// exchange keeps the visible generation in a real directory. The directory's
-// inode tells which generation it is, because names change places with it.
+// exchange keeps the visible generation in a real directory. The directory's inode
+// identifies the generation, because names change places with it.
 type exchange struct {
 	base, state *os.Root
 	target      string
 	records     map[string]generationRecord
 }
 
-// generationRecord is what has to be known of a generation after its directory
-// changed places.
+// generationRecord describes a generation independently of its directory's name.
 type generationRecord struct {
 	Inode uint64   `json:"inode"`
 	Files []string `json:"files"`
@@ -46,8 +45,8 @@ func newExchange(base, state *os.Root, target string) (*exchange, error) {
 	return e, nil
 }
 
-// probe finds out at start, not at the first change, whether the file system
-// can exchange directories.
+// probe checks at start, not at the first change, whether the file system can exchange
+// directories.
 func (e *exchange) probe() error {
 	for _, name := range []string{"probe-a", "probe-b"} {
 		if err := e.state.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -61,9 +60,9 @@ func (e *exchange) probe() error {
 	return errors.Join(err, e.state.Remove("probe-a"), e.state.Remove("probe-b"), e.refuseMount())
 }
 
-// refuseMount finds a root on which a volume is mounted. It cannot be exchanged,
-// because a mount stays with its directory. The kernel tells (5.8 and later); a
-// root on another device than the state tells on older ones.
+// refuseMount detects a root that is a mount point. It can't be exchanged, because a mount
+// stays with its directory. Linux 5.8 and later reports mount points; on older kernels the
+// check is whether root and state are on different devices.
 func (e *exchange) refuseMount() error {
 	dir, err := e.base.Open(".")
 	if err != nil {
@@ -73,7 +72,7 @@ func (e *exchange) refuseMount() error {
 	var root, state unix.Statx_t
 	err = unix.Statx(int(dir.Fd()), e.target, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it will be made
+		return nil // it will be created
 	}
 	if err == nil {
 		err = unix.Statx(int(dir.Fd()), path.Base(e.state.Name()), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &state)
@@ -87,8 +86,8 @@ func (e *exchange) refuseMount() error {
 	return nil
 }
 
-// settle gives generations the names of their inodes again, in case an agent
-// was killed between the exchange and the renaming after it.
+// settle renames generations by their inodes, in case an agent was killed between the
+// exchange and the renaming after it.
 func (e *exchange) settle() error {
 	ids, err := e.generations()
 	if err != nil {
@@ -137,8 +136,8 @@ func (e *exchange) identify(inode uint64) string {
 	return ""
 }
 
-// load reads the records of an earlier process. One that cannot be read
-// belongs to a generation that was not finished.
+// load reads the records of an earlier process. An unreadable record belongs to a generation
+// that was not finished.
 func (e *exchange) load() error {
 	entries, err := fs.ReadDir(e.state.FS(), ".")
 	if err != nil {
@@ -213,8 +212,8 @@ func (e *exchange) generations() ([]string, error) {
 	return ids, nil
 }
 
-// swap exchanges the directories. The old one then has the new one's name in
-// the state directory and gets its own back.
+// swap exchanges the directories. The old directory then has the new one's name in the state
+// directory and is renamed to its own.
 func (e *exchange) swap(id string) error {
 	old, err := e.current()
 	if err != nil || old == id {
@@ -226,14 +225,13 @@ func (e *exchange) swap(id string) error {
 	if err := e.rename(generationName(id), e.base, e.target, unix.RENAME_EXCHANGE); err != nil {
 		return err
 	}
-	if old == "" { // an empty directory that was there before us
+	if old == "" { // an empty directory that existed before the agent
 		return e.state.Remove(generationName(id))
 	}
 	return e.state.Rename(generationName(id), generationName(old))
 }
 
-// rename works on names inside open directories, so that no link on the way
-// can redirect it.
+// rename uses names inside open directories, so a link in the path can't redirect it.
 func (e *exchange) rename(name string, to *os.Root, newName string, flags uint) error {
 	from, err := e.state.Open(".")
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An application that writes into a published directory writes into a
-// generation: the directory it sees is one, or a link to one. What it wrote goes
-// with it from each generation to the next: first makeRoomFor finds out whether
-// it can, then, after the swap, carry moves it.
+// An application that writes into a published directory writes into a generation: the
+// directory it sees is one, or a link to one. The agent moves the application's files from
+// each generation to the next: makeRoomFor first checks that this is possible, and carry
+// moves them after the swap.
 //
-// A directory of another user cannot get another parent. With links it stays where
-// it is, a link leads there, and its generation stays with it.
+// A directory of another user can't get another parent. In the links layout it stays in
+// place together with its generation, and a link leads to it.
 
-// foreign lists what another program put into a generation: the topmost names that
-// it was not staged with and that are not directories in the other one.
+// foreign lists another program's names in a generation: the topmost ones that it was not
+// staged with and that are not directories in the other generation.
 func (v *Volume) foreign(from, to string) ([]string, error) {
 	files, known := v.fileList(from)
 	if !known {
@@ -40,7 +40,7 @@ func (v *Volume) foreign(from, to string) ([]string, error) {
 		name := path.Clean(strings.TrimPrefix(strings.TrimPrefix(p, base), "/"))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // removed meanwhile
+			return nil // removed in the meantime
 		case err != nil:
 			return err
 		case directories[name] && d.IsDir(), files[name]:
@@ -55,13 +55,13 @@ func (v *Volume) foreign(from, to string) ([]string, error) {
 	return found, err
 }
 
-// carries says whether this layout shows a generation's own directories.
+// carries reports whether this layout shows a generation's own directories.
 func (v *Volume) carries(from, to string) bool {
 	return v.opts.Layout != Files && from != "" && to != "" && from != to
 }
 
-// makeRoomFor finds what the application wrote into one generation, makes sure
-// that it can go to another, and makes the directories that it needs there.
+// makeRoomFor finds the application's files in one generation, makes sure that they can move
+// to another, and creates the directories that they need there.
 func (v *Volume) makeRoomFor(from, to string) ([]string, error) {
 	if !v.carries(from, to) {
 		return nil, nil
@@ -101,19 +101,19 @@ func (v *Volume) makeRoom(from, to, name string) error {
 	return v.makeParents(v.swapper.dir(to), path.Dir(name), made)
 }
 
-// mayMove asks whether a directory may get another parent, which the kernel
-// allows only who may write into it.
+// mayMove reports whether a directory may get another parent. The kernel requires write
+// permission on it.
 func (v *Volume) mayMove(dir string) bool {
 	return unix.Access(filepath.Join(v.base.Name(), dir), unix.W_OK) == nil
 }
 
-// isDir says whether a name is a directory itself, not a link to one.
+// isDir reports whether a name is a directory itself, not a link to one.
 func (v *Volume) isDir(name string) bool {
 	info, err := v.base.Lstat(name)
 	return err == nil && info.IsDir()
 }
 
-// same says whether two names lead to one place: an earlier set left a link.
+// same reports whether two names lead to the same file, because an earlier set left a link.
 func (v *Volume) same(a, b string) bool {
 	first, err := v.base.Stat(a)
 	if err != nil {
@@ -123,13 +123,13 @@ func (v *Volume) same(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// carry moves what the application wrote. Each name moves in one step, a moment
-// after the swap; a file that is open stays open.
+// carry moves the application's files. Each name moves in one step, right after the swap; a
+// file that is open stays open.
 func (v *Volume) carry(from, to string, names []string) error {
 	for _, name := range slices.Backward(names) {
 		source, target := path.Join(v.swapper.dir(from), name), path.Join(v.swapper.dir(to), name)
 		if _, err := v.base.Lstat(target); err == nil {
-			continue // ours may overwrite it, or it is there already
+			continue // the set's own file replaces it, or it was moved already
 		}
 		err := v.base.Rename(source, target)
 		if errors.Is(err, fs.ErrPermission) && v.opts.Layout == Links && v.isDir(source) {
@@ -142,8 +142,8 @@ func (v *Volume) carry(from, to string, names []string) error {
 	return nil
 }
 
-// lead makes a link that stays right when it moves on, because its name is as deep
-// in each generation.
+// lead makes a link that stays valid when it moves, because its name has the same depth in
+// each generation.
 func (v *Volume) lead(name, to string) error {
 	target, err := filepath.Rel(path.Dir(name), to)
 	if err != nil {
@@ -152,7 +152,7 @@ func (v *Volume) lead(name, to string) error {
 	return v.base.Symlink(target, name)
 }
 
-// holds says whether a generation still has a directory that could not be moved.
+// holds reports whether a generation still contains a directory that could not be moved.
 func (v *Volume) holds(id string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return v.isDir(path.Join(v.swapper.dir(id), name)) })
 }

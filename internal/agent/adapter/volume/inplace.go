@@ -15,26 +15,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// inPlace keeps real files in real directories, in a root that may be a mount
-// point. Each file changes in one step; the set does not, because no system call
-// changes several names at once. New and changed files come first and old ones go
-// afterwards, so that a reader may see files of both sets but never misses one
-// that both have.
+// inPlace keeps real files in real directories, in a root that may be a mount point. Each
+// file changes in one step; the set does not, because no system call changes several names
+// at once. New and changed files are placed first and old ones removed afterwards, so a
+// reader may see files of both sets but never misses a file that both contain.
 //
-// The generation that a file comes from stays beside the data. Until a set is
-// whole its name is in a file of intent: an agent that was killed in between goes
-// on with it. A set that cannot be put in place is rolled back.
+// The generation that a file comes from stays next to the data. Until a set is complete, an
+// intent file names it, so the next agent continues if this one is killed. A set that can't
+// be put in place is rolled back.
 type inPlace struct {
 	base, state *os.Root
 	overwrite   bool
-	// list are the files of a generation; makeDir makes a directory with the wanted
-	// mode, and finishDir gives that to one that is the agent's own.
+	// list are the files of a generation. makeDir creates a directory with the configured mode,
+	// and finishDir sets that mode on a directory that the agent owns.
 	list      func(id string) (map[string]bool, bool)
 	makeDir   func(name string) error
 	finishDir func(name string) error
 }
 
-// The files in which the layout keeps its place.
+// The files that record the layout's progress.
 const (
 	currentFile = "current"
 	intentFile  = "publishing"
@@ -59,14 +58,14 @@ func (p *inPlace) forget(string) error { return nil }
 
 func (p *inPlace) generations() ([]string, error) { return (&links{base: p.base}).generations() }
 
-// intents are the sets that were begun and not ended, the newest last.
+// intents are the sets that were started and not completed, the newest last.
 func (p *inPlace) intents() ([]string, error) {
 	raw, err := p.read(intentFile)
 	return strings.Fields(raw), err
 }
 
-// resume ends what a killed agent began. What is in its way is no reason not to
-// start: Prune tries to go back, and the next set to go on.
+// resume completes the set that a killed agent started. An obstacle doesn't stop the agent's
+// start: Prune retries the roll-back, and the next set may succeed.
 func (p *inPlace) resume() error {
 	ids, err := p.intents()
 	if err != nil || len(ids) == 0 {
@@ -74,16 +73,16 @@ func (p *inPlace) resume() error {
 	}
 	id := ids[len(ids)-1]
 	if _, known := p.list(id); !known && len(ids) == 1 {
-		return p.state.Remove(intentFile) // it was never whole
+		return p.state.Remove(intentFile) // it was never complete
 	}
 	if err := p.swap(id); err != nil {
-		_ = p.goBack() // Prune tries again, and tells
+		_ = p.goBack() // Prune retries and reports
 	}
 	return nil
 }
 
-// goBack puts the set in place that was there before one that could not be
-// ended: what counts as published is what readers find.
+// goBack restores the set that was in place before one that could not be completed, so
+// readers find the set that counts as published.
 func (p *inPlace) goBack() error {
 	ids, err := p.intents()
 	if err != nil || len(ids) == 0 {
@@ -126,8 +125,8 @@ func (p *inPlace) swap(id string) error {
 	return nil
 }
 
-// oldFiles are those of the set in place, and those that are there of sets that
-// were not ended.
+// oldFiles are the files of the set in place, and the existing files of sets that were not
+// completed.
 func (p *inPlace) oldFiles() (map[string]bool, error) {
 	id, err := p.current()
 	if err != nil {
@@ -151,8 +150,8 @@ func (p *inPlace) oldFiles() (map[string]bool, error) {
 	return files, nil
 }
 
-// placed says whether a file is the one of a set: by its inode, or by its content
-// where there are no hard links.
+// placed reports whether a file is the one of a set: by its inode, or by its content where
+// there are no hard links.
 func (p *inPlace) placed(id, name string) bool {
 	now, err := p.base.Lstat(name)
 	if err != nil || !now.Mode().IsRegular() {
@@ -173,7 +172,7 @@ func (p *inPlace) placed(id, name string) bool {
 	return err == nil && bytes.Equal(a, b)
 }
 
-// replace puts a set in the place of another.
+// replace replaces the set in place with another.
 func (p *inPlace) replace(id string) error {
 	files, _ := p.list(id)
 	old, err := p.oldFiles()
@@ -204,8 +203,8 @@ func (p *inPlace) replace(id string) error {
 	return p.state.Remove(intentFile)
 }
 
-// makeWay makes the directories of a file. Where a name was a file and becomes a
-// directory, or the other way round, the old one has to go first.
+// makeWay creates the directories of a file. Where a file becomes a directory, or the other
+// way round, the old one has to be removed first.
 func (p *inPlace) makeWay(name string, old map[string]bool) error {
 	if info, err := p.base.Lstat(name); err == nil && info.IsDir() {
 		for below := range old {
@@ -238,8 +237,8 @@ func (p *inPlace) makeParents(dir string) error {
 	return p.makeDir(dir)
 }
 
-// place gives a file its content in one step. What is already the same file
-// stays untouched, so that no reader sees a change where there is none.
+// place sets a file's content in one step. An unchanged file stays untouched, so readers
+// don't see a change where there is none.
 func (p *inPlace) place(from, name string) error {
 	staged, err := p.base.Stat(from)
 	if err != nil {
@@ -275,10 +274,10 @@ func (p *inPlace) copyFile(from, to string, mode fs.FileMode) error {
 	return errors.Join(err, out.Chmod(mode), out.Close())
 }
 
-// remove takes a file away, and its directories as far as they are empty.
+// remove removes a file, and its directories as far as they are empty.
 func (p *inPlace) remove(name string) error {
 	if p.link(name) != "" {
-		return nil // what is there now is not ours
+		return nil // the current file belongs to another program
 	}
 	info, err := p.base.Lstat(name)
 	if err != nil || info.IsDir() {
@@ -291,15 +290,14 @@ func (p *inPlace) remove(name string) error {
 	return nil
 }
 
-// removeEmpty takes directories away up to the first in which a program has
-// something.
+// removeEmpty removes directories up to the first one that isn't empty.
 func (p *inPlace) removeEmpty(dir string) {
 	for dir != "." && p.base.Remove(dir) == nil {
 		dir = path.Dir(dir)
 	}
 }
 
-// removeLinks takes away what the layout with links left in the same root.
+// removeLinks removes the leftovers of the links layout in the same root.
 func (p *inPlace) removeLinks() error {
 	l := &links{base: p.base}
 	if err := l.unlinkOthers(nil); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// dataLink is the one name whose target decides what readers see.
+	// dataLink is the link whose target decides which files readers see.
 	dataLink         = "..data"
 	dataLinkNew      = "..data_tmp"
 	generationPrefix = "..gen-"
@@ -59,13 +59,12 @@ func (l *links) generations() ([]string, error) {
 	return ids, nil
 }
 
-// swap moves the one link. New names are linked before it and old names are
-// unlinked after it: until the swap a new name leads nowhere, as in the old
-// set, and after it an old name leads nowhere, as in the new set. So every
-// moment shows exactly one set.
+// swap moves the one link. New names are linked before it and old names are unlinked after
+// it: until the swap a new name leads nowhere, as in the old set, and after it an old name
+// leads nowhere, as in the new set. So every moment shows exactly one set.
 //
-// A foreign file that may be overwritten is replaced after the swap, in one step
-// as well: it is only gone when there is something in its place.
+// Another program's file that may be overwritten is replaced after the swap, in one step
+// too: it is only gone when its replacement is in place.
 func (l *links) swap(id string) error {
 	names, err := l.names(id)
 	if err != nil {
@@ -111,16 +110,16 @@ func (l *links) names(id string) ([]string, error) {
 	return names, nil
 }
 
-// ours says whether name is a link that this agent makes. No list of names has
-// to be kept for that, so that none can be lost.
+// ours reports whether name is a link that this agent makes. The target shows that, so there
+// is no list of names that could be lost.
 func (l *links) ours(name string) bool {
 	target, err := l.base.Readlink(name)
 	return err == nil && target == dataLink+"/"+name
 }
 
-// notOurs finds the names that are not links of this agent yet: those that are
-// missing, and foreign ones that may be overwritten. Others are an error before
-// the first link is made.
+// notOurs finds the names that are not links of this agent yet: missing names, and other
+// programs' files that may be overwritten. Any other file is an error before the first link
+// is made.
 func (l *links) notOurs(names []string) (missing, foreign []string, err error) {
 	for _, name := range names {
 		if l.ours(name) {
@@ -141,8 +140,8 @@ func (l *links) notOurs(names []string) (missing, foreign []string, err error) {
 	return missing, foreign, nil
 }
 
-// linkAll makes new names lead through ..data. A failure takes them away again:
-// a set that is not published leaves no trace.
+// linkAll makes new names lead through ..data. A failure removes them again, so a set that
+// isn't published leaves no links behind.
 func (l *links) linkAll(names []string) error {
 	for i, name := range names {
 		if err := l.base.Symlink(dataLink+"/"+name, name); err != nil {
@@ -169,9 +168,8 @@ func (l *links) unlink(names []string) error {
 	return errors.Join(failures...)
 }
 
-// tidy ends what an agent left that was killed around the swap: it removes links
-// of ours that lead nowhere, and replaces foreign files that the swap was to
-// replace.
+// tidy completes the swap of an agent that was killed: it removes the agent's links that
+// lead nowhere, and replaces other programs' files that the swap was going to replace.
 func (l *links) tidy() error {
 	id, err := l.current()
 	if err != nil {
@@ -183,7 +181,7 @@ func (l *links) tidy() error {
 			return err
 		}
 	}
-	if missing, foreign, err := l.notOurs(names); err == nil { // otherwise the next set will say what is in its way
+	if missing, foreign, err := l.notOurs(names); err == nil { // otherwise the next set reports the obstacle
 		if err := errors.Join(l.linkAll(missing), l.replaceAll(foreign)); err != nil {
 			return err
 		}
@@ -191,7 +189,7 @@ func (l *links) tidy() error {
 	return l.unlinkOthers(names)
 }
 
-// replace puts our link in the place of a file in one step.
+// replace replaces a file with the agent's link in one step.
 func (l *links) replace(name string) error {
 	temporary := "..link_tmp"
 	if err := l.base.RemoveAll(temporary); err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// finishedDir holds, for every generation that was staged completely, the list
-// of its files. A killed agent's half-written directory is so never taken for a
-// generation, nor a file of the application for one of ours.
+// finishedDir contains, for every generation that was staged completely, the list of its
+// files. So the agent never mistakes a killed agent's incomplete directory for a generation,
+// or the application's file for its own.
 const finishedDir = "finished"
 
-// Has says whether a generation is complete on the disk.
+// Has reports whether a generation is complete on the disk.
 func (v *Volume) Has(id string) bool {
 	if id == "" {
 		return false
@@ -27,9 +27,9 @@ func (v *Volume) Has(id string) bool {
 	return known
 }
 
-// A list of files begins with a header and ends with a terminator: one without
-// it was cut by a full disk, or is of an agent that wrote none. No file has an
-// empty name, so that no name looks like the end.
+// A list of files begins with a header and ends with a terminator. A list without it was cut
+// by a full disk, or an older agent wrote it. File names are never empty, so no name looks
+// like the terminator.
 const (
 	listHeader = "files\x00"
 	listEnd    = "\x00end\x00"
@@ -41,12 +41,12 @@ func (v *Volume) markFinished(id string, tree filemap.Tree) error {
 		names = append(names, f.Path)
 	}
 	if err := errors.Join(v.seal(id, tree), v.writeList(id, names)); err != nil {
-		return errors.Join(err, v.state.RemoveAll(finishedDir+"/"+id)) // whatever was there is not this list
+		return errors.Join(err, v.state.RemoveAll(finishedDir+"/"+id)) // an existing file is not this list
 	}
 	return nil
 }
 
-// writeList writes a list in one step: it is there as a whole or as before.
+// writeList replaces a list in one step, so it is never partial.
 func (v *Volume) writeList(id string, names []string) error {
 	if err := v.state.Mkdir(finishedDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -58,8 +58,8 @@ func (v *Volume) writeList(id string, names []string) error {
 	return writeState(v.state, finishedDir+"/"+id, append(list, listEnd...), private())
 }
 
-// fileList are the files that a generation was staged with; known is false when
-// that was not written down to the end.
+// fileList are the files that a generation was staged with; known is false when that list is
+// missing or incomplete.
 func (v *Volume) fileList(id string) (files map[string]bool, known bool) {
 	raw, err := v.state.ReadFile(finishedDir + "/" + id)
 	list, whole := strings.CutSuffix(string(raw), "\x00"+listEnd)
@@ -81,9 +81,9 @@ func listed(list string) map[string]bool {
 	return files
 }
 
-// completeLists brings lists without an end, which an earlier agent wrote, up to
-// date: the generation was whole when its list was begun, but the list itself may
-// be cut. One that stays unknown counts as not finished.
+// completeLists adds the terminator to lists that an older agent wrote without one. The
+// generation was complete when its list was started, but the list itself may be cut. A
+// generation whose files stay unknown counts as unfinished.
 func (v *Volume) completeLists() error {
 	entries, err := fs.ReadDir(v.state.FS(), finishedDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,9 +108,8 @@ func (v *Volume) completeLists() error {
 	return nil
 }
 
-// oldList are the files of a generation of an earlier agent: those of its list,
-// as far as that goes, and those that are in its directory and can only be the
-// agent's.
+// oldList are the files of an older agent's generation: those in its list, even if it is
+// cut, and those in its directory that can only be the agent's.
 func (v *Volume) oldList(id string) (files map[string]bool, known bool) {
 	if v.opts.Layout == Exchange {
 		var record generationRecord
@@ -128,7 +127,7 @@ func (v *Volume) oldList(id string) (files map[string]bool, known bool) {
 	if !known {
 		list = ""
 	}
-	files = listed(list[:strings.LastIndexByte(list, 0)+1]) // a name without its end is half a name
+	files = listed(list[:strings.LastIndexByte(list, 0)+1]) // a name without its terminator is incomplete
 	base, objects := generationPrefix+id, v.objectInfos()
 	err = fs.WalkDir(v.base.FS(), base, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -139,7 +138,7 @@ func (v *Volume) oldList(id string) (files map[string]bool, known bool) {
 			return err
 		}
 		same := func(object fs.FileInfo) bool { return os.SameFile(info, object) }
-		// With files nobody else has a reason to write there.
+		// In the files layout, no other program has a reason to write there.
 		if v.opts.Layout == Files || slices.ContainsFunc(objects[info.Size()], same) {
 			files[path.Clean(strings.TrimPrefix(p, base+"/"))] = true
 			known = true
@@ -149,10 +148,10 @@ func (v *Volume) oldList(id string) (files map[string]bool, known bool) {
 	return files, known && err == nil
 }
 
-// objectInfos are the contents on the disk by their size.
+// objectInfos lists the contents on the disk by size.
 func (v *Volume) objectInfos() map[int64][]fs.FileInfo {
 	found := map[int64][]fs.FileInfo{}
-	entries, _ := fs.ReadDir(v.state.FS(), objectDir) // without them the list alone counts
+	entries, _ := fs.ReadDir(v.state.FS(), objectDir) // without them only the list counts
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
 			found[info.Size()] = append(found[info.Size()], info)

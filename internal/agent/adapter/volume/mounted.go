@@ -6,9 +6,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// Mounted stands in for a Volume when another program publishes: the files are
-// already where the application reads them, so that staging and publishing
-// have nothing to do and going back is impossible. State is kept in memory.
+// Mounted replaces a Volume when another program publishes. The files are already where the
+// application reads them, so staging and publishing do nothing and rolling back is
+// impossible. State is kept in memory.
 type Mounted struct {
 	dir     string
 	current string
@@ -20,22 +20,22 @@ func NewMounted(dir string) *Mounted {
 	return &Mounted{dir: dir, state: map[string][]byte{}}
 }
 
-// Current names the generation that was last taken note of.
+// Current names the generation that was last recorded.
 func (m *Mounted) Current() (string, error) { return m.current, nil }
 
-// Has is false: no generation but the visible one can be had.
+// Has is false: only the visible generation exists.
 func (m *Mounted) Has(string) bool { return false }
 
-// Verify has nothing to compare: the files are another program's.
+// Verify has nothing to compare: the files belong to another program.
 func (m *Mounted) Verify(string) error { return nil }
 
-// Obstacles are the other program's matter.
+// Obstacles are left to the program that publishes.
 func (m *Mounted) Obstacles(filemap.Tree) map[string]error { return nil }
 
 // Stage returns the directory itself.
 func (m *Mounted) Stage(string, filemap.Tree) (string, error) { return m.dir, nil }
 
-// Publish takes note of the generation.
+// Publish records the generation.
 func (m *Mounted) Publish(id string) error {
 	m.current = id
 	return nil
@@ -46,7 +46,7 @@ func (m *Mounted) Prune([]string, func() map[filemap.Digest]bool) (time.Time, er
 	return time.Time{}, nil
 }
 
-// ReadState reads what WriteState kept.
+// ReadState reads the content that WriteState kept.
 func (m *Mounted) ReadState(name string) ([]byte, error) { return m.state[name], nil }
 
 // WriteState keeps content in memory.

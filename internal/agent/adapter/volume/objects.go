@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// objectDir is where contents wait to be linked into generations.
+// objectDir contains the contents that generations link to.
 const objectDir = "objects"
 
 func newObjects(state *os.Root, opts Options) objects {
@@ -37,7 +37,7 @@ func (v *Volume) Keep(value []byte) (filemap.Digest, error) {
 	return digest, nil
 }
 
-// KeepFrom stores what the reader yields, without holding it in memory.
+// KeepFrom stores the reader's content without holding it in memory.
 func (v *Volume) KeepFrom(r io.Reader) (filemap.Digest, error) {
 	o := &v.objects
 	o.mu.Lock()
@@ -50,8 +50,8 @@ func (v *Volume) KeepFrom(r io.Reader) (filemap.Digest, error) {
 	return digest, nil
 }
 
-// Unpin says that the values are now known to the caller's own list, which it
-// hands to Prune.
+// Unpin records that the caller now lists the values itself, in the live set it passes to
+// Prune.
 func (v *Volume) Unpin(entries []filemap.Entry) {
 	v.objects.mu.Lock()
 	defer v.objects.mu.Unlock()
@@ -62,8 +62,8 @@ func (v *Volume) Unpin(entries []filemap.Entry) {
 	}
 }
 
-// name carries mode and owner beside the digest: all links of an object share
-// them, so that an object with other ones has to be another object.
+// name includes mode and owner next to the digest: all links of an object share them, so a
+// different mode or owner needs a different object.
 func (o *objects) name(d filemap.Digest) string {
 	return objectDir + "/" + d.String() + o.suffix()
 }
@@ -72,8 +72,8 @@ func (o *objects) suffix() string {
 	return "-" + strconv.FormatUint(uint64(o.opts.FileMode), 8) + "-" + strconv.Itoa(o.opts.UID) + "-" + strconv.Itoa(o.opts.GID)
 }
 
-// has says whether the object is on the disk and whole. The first time in a
-// process it reads the file, because an earlier one may have been killed.
+// has reports whether the object is on the disk and complete. The first time in a process it
+// reads the file, because an earlier process may have been killed.
 func (o *objects) has(d filemap.Digest) bool {
 	if o.known[d] {
 		return true
@@ -102,7 +102,7 @@ func (o *objects) write(r io.Reader) (filemap.Digest, error) {
 		return digest, errors.Join(err, o.state.RemoveAll(temporary))
 	}
 	if o.has(digest) {
-		// A link that is just being made to the file in place would fail without it.
+		// Renaming over the existing file would make a concurrent link to it fail.
 		return digest, o.state.Remove(temporary)
 	}
 	if err := o.state.Rename(temporary, o.name(digest)); err != nil {
@@ -112,8 +112,8 @@ func (o *objects) write(r io.Reader) (filemap.Digest, error) {
 	return digest, nil
 }
 
-// fill writes a new file with its final mode and owner. An old file of that
-// name is a leftover of a killed agent.
+// fill writes a new file with its final mode and owner. An existing file of that name is a
+// killed agent's leftover.
 func (o *objects) fill(name string, r io.Reader) (filemap.Digest, error) {
 	if err := o.state.RemoveAll(name); err != nil {
 		return filemap.Digest{}, err
@@ -128,8 +128,8 @@ func (o *objects) fill(name string, r io.Reader) (filemap.Digest, error) {
 	return filemap.Digest(h.Sum(nil)), err
 }
 
-// finishFile gives the file its mode before its owner: who may only change
-// owners may not change the mode of another user's file.
+// finishFile sets the file's mode before its owner: a process that may only change owners
+// can't change the mode of another user's file.
 func finishFile(f *os.File, opts Options) error {
 	if err := f.Chmod(opts.FileMode); err != nil {
 		return err
@@ -145,8 +145,8 @@ func finishFile(f *os.File, opts Options) error {
 	return nil
 }
 
-// sweep removes every object that no set needs. The list of needed ones is
-// asked for after the pins were read: whoever unpinned before is in it.
+// sweep removes every object that no set needs. It calls live after reading the pins, so a
+// value that was unpinned before is in the live list.
 func (o *objects) sweep(live func() map[filemap.Digest]bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

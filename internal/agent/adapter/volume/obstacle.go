@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// Obstacles says for which files of a set another program has something in the way
-// that cannot be replaced. Only the layout with files can tell before it publishes.
+// Obstacles lists the files of a set that can't be placed because of another program's file.
+// Only the files layout can detect that before it publishes.
 func (v *Volume) Obstacles(tree filemap.Tree) map[string]error {
 	p, ok := v.swapper.(*inPlace)
 	if !ok {
@@ -18,7 +18,7 @@ func (v *Volume) Obstacles(tree filemap.Tree) map[string]error {
 	}
 	old, err := p.oldFiles()
 	if err != nil {
-		return nil // publishing will say so
+		return nil // publishing will report it
 	}
 	found := map[string]error{}
 	for _, f := range tree.Files {
@@ -29,7 +29,7 @@ func (v *Volume) Obstacles(tree filemap.Tree) map[string]error {
 	return found
 }
 
-// refuse finds what another program has in the way of a set.
+// refuse detects another program's files that block a set.
 func (p *inPlace) refuse(id string) error {
 	old, err := p.oldFiles()
 	if err != nil {
@@ -44,14 +44,14 @@ func (p *inPlace) refuse(id string) error {
 	return nil
 }
 
-// inTheWay finds a file, link or directory of another program in the way of a file.
-// A link in the place of a directory is never replaced: what it leads to may be in
-// use, and nothing is written through it.
+// inTheWay detects another program's file, link or directory that blocks a file. A link in
+// the place of a directory is never replaced: its target may be in use, and the agent
+// doesn't write through it.
 func (p *inPlace) inTheWay(id, name string, old map[string]bool) error {
 	for at := range downTo(name) {
 		info, err := p.base.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // nor is there anything below
+			return nil // nothing can exist below it
 		}
 		if err != nil {
 			return err
@@ -71,8 +71,7 @@ func (p *inPlace) inTheWay(id, name string, old map[string]bool) error {
 	return nil
 }
 
-// downTo gives the directories of a file from the top, and the file last: a, a/b,
-// a/b/c.
+// downTo yields the directories of a file from the top, and the file last: a, a/b, a/b/c.
 func downTo(name string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i, r := range name {
@@ -84,7 +83,7 @@ func downTo(name string) func(yield func(string) bool) {
 	}
 }
 
-// link is the directory of a file that is a link; empty means none.
+// link is the first directory of a file that is a link; empty means none.
 func (p *inPlace) link(name string) string {
 	for at := range downTo(name) {
 		if info, err := p.base.Lstat(at); at != name && err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -94,9 +93,8 @@ func (p *inPlace) link(name string) string {
 	return ""
 }
 
-// ours says whether a name was made by this agent: as a file of the set in place,
-// as one of the set to come by an agent that was killed, or as a link of the
-// layout with links.
+// ours reports whether this agent made a name: as a file of the set in place, as a file of
+// the next set before an agent was killed, or as a link of the links layout.
 func (p *inPlace) ours(id, name string, info fs.FileInfo, old map[string]bool) bool {
 	if info.IsDir() {
 		return anyBelow(name, old) && !p.holdsOthers(name, old)
@@ -113,7 +111,7 @@ func anyBelow(dir string, files map[string]bool) bool {
 	return false
 }
 
-// holdsOthers says whether a directory has files that are not in the list.
+// holdsOthers reports whether a directory contains files that are not in the list.
 func (p *inPlace) holdsOthers(dir string, files map[string]bool) bool {
 	others := false
 	_ = fs.WalkDir(p.base.FS(), dir, func(name string, d fs.DirEntry, err error) error {

@@ -16,25 +16,24 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// Keeper takes file contents and gives their digests back. Unpin lets go of
-// what no inventory came to know of.
+// Keeper stores file contents and returns their digests. Unpin releases contents that no
+// inventory lists.
 type Keeper interface {
 	KeepFrom(r io.Reader) (filemap.Digest, error)
 	Unpin(entries []filemap.Entry)
 }
 
-// HashOnly is the keeper for directories that are watched where they are: it
-// forgets what it reads.
+// HashOnly is the keeper for directories that are only watched: it doesn't store contents.
 type HashOnly struct{}
 
-// KeepFrom returns the digest of what the reader yields.
+// KeepFrom returns the digest of the reader's content.
 func (HashOnly) KeepFrom(r io.Reader) (filemap.Digest, error) {
 	h := sha256.New()
 	_, err := io.Copy(h, r)
 	return filemap.Digest(h.Sum(nil)), err
 }
 
-// Unpin has nothing to let go of.
+// Unpin has nothing to release.
 func (HashOnly) Unpin([]filemap.Entry) {}
 
 // Directory reads a directory that another program fills: a mounted ConfigMap or
@@ -42,21 +41,20 @@ func (HashOnly) Unpin([]filemap.Entry) {}
 type Directory struct {
 	path   string
 	keeper Keeper
-	// last is the signature of what was read; empty means to read again.
+	// last is the signature of the last scan; empty means to read again.
 	last string
 	seen filemap.Object
-	told bool // the caller knows of seen
+	told bool // the caller received seen
 }
 
-// NewDirectory reads the directory at path and gives its contents to keeper.
+// NewDirectory reads the directory at path and passes its contents to keeper.
 func NewDirectory(dir string, keeper Keeper) *Directory {
 	return &Directory{path: dir, keeper: keeper}
 }
 
-// Scan reads the directory as one object whose keys are relative paths. It
-// says whether anything differs from the last scan, or that one failed. Contents
-// are only read when a size, a time or an inode differs, so that a scan of quiet
-// files is cheap.
+// Scan reads the directory as one object whose keys are relative paths. It reports whether
+// anything changed since the last scan, or whether that scan failed. It reads contents only
+// when a size, a time or an inode differs, so scanning unchanged files is cheap.
 func (d *Directory) Scan() (filemap.Object, bool, error) {
 	changed, err := d.scan(time.Now())
 	d.told = err == nil
@@ -100,12 +98,12 @@ func (d *Directory) scan(began time.Time) (bool, error) {
 	return true, nil
 }
 
-// tick is more than the clock of any file system needs to move on. A file that
-// changed less than this before it was read can change again and look the same.
+// tick is longer than the clock resolution of any file system. A file that changed less than
+// this before it was read can change again and look the same.
 const tick = time.Second
 
-// open resolves ..data once, so that all files come from the same generation
-// even when the kubelet swaps the link meanwhile.
+// open resolves ..data once, so all files come from the same generation even when the
+// kubelet swaps the link in the meantime.
 func (d *Directory) open() (*os.Root, error) {
 	root, err := os.OpenRoot(d.path)
 	if err != nil {
@@ -133,21 +131,21 @@ func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
 	return filemap.Entry{Key: name, Digest: digest, Size: info.Size()}, err
 }
 
-// listing is what a directory holds, without contents.
+// listing describes a directory without its contents.
 type listing struct {
 	files  []string
 	marks  strings.Builder
 	newest time.Time // when the last of the files changed
 }
 
-// signature sums up what tells whether the files changed.
+// signature summarises the attributes that show whether the files changed.
 func (l *listing) signature() string { return "files\n" + l.marks.String() }
 
 func (l *listing) add(name string, info fs.FileInfo) {
 	l.files = append(l.files, name)
 	fmt.Fprintf(&l.marks, "%s\x00%d %d", name, info.Size(), info.ModTime().UnixNano())
-	// The inode and the time of its last change, which no program can set: a copy
-	// that keeps size and modification time is noticed all the same.
+	// Programs can't set the inode and its change time, so they reveal even a copy that keeps
+	// size and modification time.
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		changed := time.Unix(stat.Ctim.Unix())
 		fmt.Fprintf(&l.marks, " %d %d", stat.Ino, changed.UnixNano())
@@ -173,7 +171,7 @@ func list(root *os.Root) (*listing, error) {
 		}
 		info, err := root.Stat(p) // follows links, but not out of the directory
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a link that leads nowhere, such as an editor's lock
+			return nil // a dangling link, such as an editor's lock
 		}
 		if err != nil {
 			return err

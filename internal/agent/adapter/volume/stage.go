@@ -14,9 +14,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// Stage builds a generation beside the visible one and returns its directory. Of
-// one that is complete, and of the visible one, only those files are made anew
-// that do not hold what they should.
+// Stage builds a generation next to the visible one and returns its directory. In a
+// generation that is complete or visible, it rewrites only the files that differ.
 func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
 	dir := v.swapper.dir(id)
 	if err := v.stage(id, dir, tree); err != nil {
@@ -44,8 +43,8 @@ func (v *Volume) stage(id, dir string, tree filemap.Tree) error {
 	return v.markFinished(id, tree)
 }
 
-// shows says whether readers are in a generation's own directory, which so is
-// never built anew as a whole.
+// shows reports whether readers are inside a generation's own directory. Such a directory is
+// never rebuilt as a whole.
 func (v *Volume) shows(id string) (bool, error) {
 	current, err := v.swapper.current()
 	return v.opts.Layout != Files && current == id, err
@@ -92,9 +91,9 @@ func (v *Volume) makeParents(dir, parent string, made map[string]bool) error {
 	return v.finishDir(full)
 }
 
-// finishDir gives a directory its mode and group through its own handle, which
-// cannot be turned into a link in between. It stays the agent's own, which has
-// to fill and to remove it.
+// finishDir sets a directory's mode and group through its own handle, which can't be
+// replaced by a link in between. The agent stays its owner, because it has to fill and to
+// remove it.
 func (v *Volume) finishDir(dir string) error {
 	d, err := v.base.Open(dir)
 	if err != nil {
@@ -115,8 +114,8 @@ func (v *Volume) finishDir(dir string) error {
 	return nil
 }
 
-// place links an object into a generation. A file system without hard links
-// gets a copy, as does a file that is given away.
+// place links an object into a generation. It copies instead on a file system without hard
+// links, and when another user will own the file.
 func (v *Volume) place(f filemap.File, target string) error {
 	object := path.Join(filepath.Base(v.state.Name()), v.objects.name(f.Digest))
 	if v.opts.givesAway() {
@@ -143,7 +142,7 @@ func (v *Volume) copyObject(object, target string) error {
 	return errors.Join(err, finishFile(out, v.opts), out.Close())
 }
 
-// Publish makes a staged generation the one that readers see.
+// Publish makes a staged generation visible to readers.
 func (v *Volume) Publish(id string) error {
 	if !v.Has(id) {
 		return fmt.Errorf("publish generation %s: it is not staged", id)
@@ -180,10 +179,10 @@ func (v *Volume) syncBase() error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Prune removes generations that are neither visible nor to be kept, once
-// their grace has passed, and contents that no set needs any more. It returns
-// when the next one falls due; the zero time means nothing is left to do. One
-// that cannot be removed keeps no other from it.
+// Prune removes generations that are neither visible nor to be kept, once their grace has
+// passed, and contents that no set needs any more. It returns when the next one is due; the
+// zero time means nothing is left to do. A generation that can't be removed doesn't stop the
+// others.
 func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error) {
 	current, err := v.swapper.current()
 	if err != nil {
@@ -216,9 +215,9 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 	return next, errors.Join(append(failures, v.objects.sweep(live))...)
 }
 
-// retire removes one generation. Whoever had the old directory open may have
-// written into it since; that goes to the current one first. A generation that
-// the current one has a link into stays.
+// retire removes one generation. A program that had the old directory open may have written
+// into it since; those files move to the current generation first. A generation stays while
+// the current one contains a link into it.
 func (v *Volume) retire(id, current string) error {
 	foreign, err := v.makeRoomFor(id, current)
 	if err == nil {
@@ -237,8 +236,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// removeGeneration first takes the generation off the list of complete ones,
-// so that being killed in the middle leaves nothing that looks whole.
+// removeGeneration first removes the generation from the list of complete ones, so an agent
+// killed half-way doesn't leave a generation that looks complete.
 func (v *Volume) removeGeneration(id string) error {
 	if err := v.state.RemoveAll(finishedDir + "/" + id); err != nil {
 		return err

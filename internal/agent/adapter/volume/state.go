@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// keyFile is the state file that makes names of generations secret. Whoever can
-// read it can test guesses against those names.
+// keyFile is the state file with the key for generation names. A process that can read it
+// can test guesses against those names.
 const keyFile = "key"
 
-// hideKey takes the key away from everybody else: a volume that is mounted again
-// with a group of the pod has every file readable for that group. It is written
-// anew, because it may be another user's, whose mode cannot be changed.
+// hideKey restricts the key to the agent: when a volume is mounted again with an fsGroup,
+// every file becomes readable for that group. It writes a new file, because another user may
+// own the old one and its mode can't be changed.
 func (v *Volume) hideKey() error {
 	info, err := v.state.Lstat(keyFile)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Mode().Perm()&0o077 == 0) {
@@ -26,7 +26,7 @@ func (v *Volume) hideKey() error {
 	return v.WriteState(keyFile, key)
 }
 
-// access says who may read one of the agent's own files.
+// access defines who may read one of the agent's own files.
 type access struct {
 	mode fs.FileMode
 	gid  int
@@ -35,8 +35,8 @@ type access struct {
 // private is for the agent alone.
 func private() access { return access{mode: 0o600, gid: -1} }
 
-// WriteState replaces one of the agent's own files beside the data. Whoever may read
-// the data, by its group or as any user, may read it too, but for the key.
+// WriteState replaces one of the agent's own files next to the data. It is readable for
+// everyone who may read the data, by its group or as any user, except for the key.
 func (v *Volume) WriteState(name string, content []byte) error {
 	who := access{mode: v.opts.FileMode&0o444 | 0o600, gid: v.opts.GID}
 	if name == keyFile {
@@ -47,7 +47,7 @@ func (v *Volume) WriteState(name string, content []byte) error {
 
 func writeState(state *os.Root, name string, content []byte, who access) error {
 	temporary := name + ".tmp"
-	err := state.RemoveAll(temporary) // one that was left may be another user's
+	err := state.RemoveAll(temporary) // another user may own a leftover
 	if err == nil {
 		err = state.WriteFile(temporary, content, 0o600)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// sealDir holds, for every generation, a digest of what it was staged with. Only the
-// agent can read it: whoever can may test guesses of a Secret's value.
+// sealDir contains, for every generation, a digest of its staged files. Only the agent can
+// read it, because a reader could test guesses of a Secret's value.
 const sealDir = "seals"
 
 func (v *Volume) seal(id string, tree filemap.Tree) error {
@@ -27,10 +27,9 @@ func (v *Volume) seal(id string, tree filemap.Tree) error {
 	return writeState(v.state, path.Join(sealDir, id), []byte(tree.ID(nil, "")), private())
 }
 
-// Verify says why a generation does not hold any more what it was staged with: the
-// visible one as readers find it, another one in its own directory. One of an agent
-// that wrote no seal, and files that were given away with a strict mode, which
-// cannot be read again, are taken as they are.
+// Verify returns why a generation differs from its staged files: the visible one as readers
+// find it, another one in its own directory. It can't verify a generation of an agent that
+// wrote no seal, or files of another user with a strict mode, and accepts both.
 func (v *Volume) Verify(id string) error {
 	tree, err := v.found(id)
 	if errors.Is(err, fs.ErrPermission) && v.opts.givesAway() {
@@ -49,7 +48,7 @@ func (v *Volume) Verify(id string) error {
 	return nil
 }
 
-// found reads what is in the place of a generation's files.
+// found reads the current files of a generation.
 func (v *Volume) found(id string) (filemap.Tree, error) {
 	files, known := v.fileList(id)
 	if !known {
@@ -86,7 +85,7 @@ func (v *Volume) whereRead(id string) (string, error) {
 	return ".", nil
 }
 
-// digest is that of a file's content. A pipe in its place must not hold the agent up.
+// digest is a file's content digest. A pipe in its place must not block the agent.
 func (v *Volume) digest(name string) (filemap.Digest, error) {
 	f, err := v.base.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -101,7 +100,7 @@ func (v *Volume) digest(name string) (filemap.Digest, error) {
 	return filemap.Digest(h.Sum(nil)), err
 }
 
-// withoutPath drops the path, which the message has already.
+// withoutPath removes the path, which the message already contains.
 func withoutPath(err error) error {
 	if wrapped, ok := errors.AsType[*fs.PathError](err); ok {
 		return wrapped.Err
@@ -109,8 +108,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// repair puts back the files of a generation that another program changed or
-// removed, each in one step. Readers may be in it.
+// repair restores the files of a generation that another program changed or removed, each in
+// one step. Readers may be in it.
 func (v *Volume) repair(dir string, tree filemap.Tree) error {
 	for _, f := range tree.Files {
 		if err := filemap.CheckPath(f.Path); err != nil {
@@ -133,7 +132,7 @@ func (v *Volume) putBack(dir string, f filemap.File) error {
 	if err := errors.Join(v.base.RemoveAll(temporary), v.place(f, temporary)); err != nil {
 		return err
 	}
-	// The kept content may be the very file that was written into.
+	// The kept content may be the very file that the other program wrote into.
 	if digest, err := v.digest(temporary); err == nil && digest != f.Digest {
 		return errors.New("another program wrote into the file itself: start the agent again, which reads the source again")
 	}

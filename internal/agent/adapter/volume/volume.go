@@ -1,10 +1,8 @@
-// Package volume knows how sets of files are put into a directory so that no
-// reader ever sees a missing, partial or mixed set, and how directories that
-// another program fills are read.
+// Package volume knows how to publish sets of files into a directory so readers never see a
+// missing, partial or mixed set, and how to read directories that another program fills.
 //
-// Every path is opened beneath the root it belongs to (os.Root), so that
-// neither a key nor a symbolic link planted by another container can make the
-// agent write elsewhere.
+// Every path is opened beneath the root it belongs to (os.Root), so neither a key nor a
+// symbolic link planted by another container can make the agent write elsewhere.
 package volume
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// Layout says how a generation becomes visible.
+// Layout is how a generation becomes visible.
 type Layout string
 
 // The layouts.
@@ -35,15 +33,15 @@ const (
 	// Exchange keeps real files in a real directory and exchanges the whole
 	// directory with renameat2, for applications that refuse symbolic links.
 	Exchange Layout = "exchange"
-	// Files keeps real files in real directories and changes them one by one, for
-	// mount points whose readers follow no links to directories.
+	// Files keeps real files in real directories and changes them one by one, for mount points
+	// whose readers don't follow links to directories.
 	Files Layout = "files"
 )
 
-// Known says whether there is such a layout.
+// Known reports whether the layout exists.
 func (l Layout) Known() bool { return l == Links || l == Exchange || l == Files }
 
-// Options say where files are published and what they look like.
+// Options configure where files are published, and their attributes.
 type Options struct {
 	// Root is the directory that the application reads.
 	Root string
@@ -51,8 +49,7 @@ type Options struct {
 	Layout Layout
 	// FileMode and DirMode are set exactly, whatever the umask is.
 	FileMode, DirMode fs.FileMode
-	// UID and GID own the files, GID the directories as well; -1 leaves what the
-	// process gives them.
+	// UID and GID own the files, GID the directories too; -1 keeps the process defaults.
 	UID, GID int
 	// Overwrite replaces files of the same name that another program wrote.
 	Overwrite bool
@@ -63,7 +60,7 @@ type Options struct {
 	Grace time.Duration
 }
 
-// DefaultOptions are the options for root that need no thought.
+// DefaultOptions are the default options for root.
 func DefaultOptions(root string) Options {
 	return Options{
 		Root: root, Layout: Links, FileMode: 0o644, DirMode: 0o755, UID: -1, GID: -1, Grace: 10 * time.Second,
@@ -103,12 +100,12 @@ func (o Options) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// givesAway says that the files will be another user's. The agent can then
-// neither link nor, with a strict mode, read them again.
+// givesAway reports that another user will own the files. The agent can then neither link
+// them nor, with a strict mode, read them again.
 func (o Options) givesAway() bool { return o.UID >= 0 && o.UID != os.Geteuid() }
 
-// kept are the options of the contents that generations are made from: they
-// stay the agent's own.
+// kept are the options of the contents that generations are made from: the agent stays their
+// owner.
 func (o Options) kept() Options {
 	if o.givesAway() {
 		o.UID, o.GID = -1, -1
@@ -116,11 +113,11 @@ func (o Options) kept() Options {
 	return o
 }
 
-// stateDir is where the agent keeps what it needs over a restart.
+// stateDir is where the agent keeps its state across restarts.
 const stateDir = "..lockstep"
 
-// StateDir is the directory beside the data that holds the agent's own files:
-// inside the root for Links, next to it for Exchange.
+// StateDir is the directory next to the data that contains the agent's own files: inside the
+// root for Links, next to it for Exchange.
 func StateDir(root string, layout Layout) string {
 	if layout == Exchange {
 		return filepath.Join(filepath.Dir(root), stateDir+"-"+filepath.Base(root))
@@ -142,7 +139,7 @@ type swapper interface {
 	swap(id string) error
 	// generations lists all generations on the disk.
 	generations() ([]string, error)
-	// forget drops what staged recorded.
+	// forget drops the records of a staged generation.
 	forget(id string) error
 }
 
@@ -159,9 +156,9 @@ type Volume struct {
 	now     func() time.Time
 }
 
-// Open prepares the root: it creates what is missing, makes sure that it is
-// ours and that no other agent publishes there, and removes what a killed agent
-// left half done.
+// Open prepares the root: it creates missing directories, makes sure that the agent owns the
+// root and that no other agent publishes there, and removes a killed agent's unfinished
+// work.
 func Open(opts Options, now func() time.Time) (*Volume, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -207,8 +204,7 @@ func (v *Volume) open() error {
 	return v.discardUnfinished()
 }
 
-// makeBase creates the directory with the wanted mode; an existing one stays
-// as it is.
+// makeBase creates the directory with the configured mode; an existing one stays as it is.
 func makeBase(path string, mode fs.FileMode) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -219,8 +215,7 @@ func makeBase(path string, mode fs.FileMode) error {
 	return os.Chmod(path, mode)
 }
 
-// refuseForeign keeps the agent out of a volume that the kubelet, or anybody
-// else, already publishes into.
+// refuseForeign refuses a volume that the kubelet or another program already publishes into.
 func (v *Volume) refuseForeign() error {
 	if v.opts.Layout == Exchange {
 		return nil
@@ -262,7 +257,7 @@ func (v *Volume) newSwapper() (swapper, error) {
 	return l, l.tidy()
 }
 
-// makeDir makes a directory with its mode and group.
+// makeDir creates a directory with its mode and group.
 func (v *Volume) makeDir(name string) error {
 	if err := v.base.Mkdir(name, 0o700); err != nil {
 		return err
@@ -270,8 +265,8 @@ func (v *Volume) makeDir(name string) error {
 	return v.finishDir(name)
 }
 
-// finishOwnDir gives mode and group to a directory that was there before, with the
-// options of an earlier agent perhaps. Another user's stays as it is.
+// finishOwnDir sets mode and group on an existing directory, which an earlier agent may have
+// created with other options. It leaves another user's directory unchanged.
 func (v *Volume) finishOwnDir(name string) error {
 	info, err := v.base.Lstat(name)
 	if err != nil {
@@ -287,8 +282,8 @@ func (v *Volume) finishOwnDir(name string) error {
 	return v.finishDir(name)
 }
 
-// discardUnfinished removes generations that are neither visible nor recorded
-// as the one to go back to: a killed agent may have left them incomplete.
+// discardUnfinished removes generations that are neither visible nor recorded as complete: a
+// killed agent may have left them incomplete.
 func (v *Volume) discardUnfinished() error {
 	current, err := v.swapper.current()
 	if err != nil {
@@ -309,10 +304,10 @@ func (v *Volume) discardUnfinished() error {
 	return nil
 }
 
-// Close gives the directory free for another agent.
+// Close releases the directory for another agent.
 func (v *Volume) Close() {
 	if v.lock != nil {
-		_ = v.lock.Close() // gives the lock free, whatever it says
+		_ = v.lock.Close() // closing releases the lock, even with an error
 	}
 	if v.state != nil {
 		_ = v.state.Close()
@@ -325,8 +320,8 @@ func (v *Volume) Close() {
 // Current names the generation that readers see; empty means none.
 func (v *Volume) Current() (string, error) { return v.swapper.current() }
 
-// objects is the store of contents: one file for each value that is in use, so
-// that nothing has to stay in memory.
+// objects is the store of contents: one file for each value in use, so nothing has to stay
+// in memory.
 type objects struct {
 	state *os.Root
 	opts  Options

@@ -1,5 +1,5 @@
-// Package argv knows how a command line in one string becomes the arguments
-// of a program, without a shell: nothing is expanded but our own placeholders.
+// Package argv knows how a command line in one string becomes the arguments of a program,
+// without a shell: it only expands the agent's own placeholders.
 package argv
 
 import (
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Split cuts a command line at blanks. Single quotes keep everything, double
-// quotes keep blanks, a backslash keeps the next character. An error does not
-// show the line, which may hold credentials.
+// Split cuts a command line at blanks. Single quotes keep everything, double quotes keep
+// blanks, a backslash keeps the next character. An error does not show the line, which may
+// contain credentials.
 func Split(line string) ([]string, error) {
 	s := splitter{}
 	for _, r := range line {
@@ -25,7 +25,7 @@ func Split(line string) ([]string, error) {
 	return s.words, nil
 }
 
-// Quote writes a word so that Split gives it back as it was.
+// Quote quotes a word so Split returns it unchanged.
 func Quote(word string) string {
 	if word != "" && !strings.ContainsAny(word, "'\"\\ \t\n") {
 		return word

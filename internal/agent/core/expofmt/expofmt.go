@@ -1,6 +1,6 @@
-// Package expofmt knows the Prometheus text format as far as the agent needs
-// it: writing its own few metrics and finding one sample of an application's.
-// A library would cost every pod some megabytes for the same.
+// Package expofmt knows the Prometheus text format as far as the agent needs it: writing its
+// own few metrics and finding one of the application's samples. A library would add some
+// megabytes to every pod.
 package expofmt
 
 import (
@@ -34,7 +34,7 @@ type Metric struct {
 	Samples    []Sample
 }
 
-// Append writes the metrics behind b, samples in the order of their labels.
+// Append appends the metrics to b, with samples ordered by their labels.
 func Append(b []byte, metrics ...Metric) []byte {
 	for _, m := range metrics {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", m.Name, m.Help, m.Name, m.Type)
@@ -60,20 +60,20 @@ func formatLabels(labels map[string]string) string {
 	return "{" + strings.Join(pairs, ",") + "}"
 }
 
-// Condition compares one metric with a number, as in "up == 1", or with what it
-// was before, as in "reloads_total > before".
+// Condition compares one metric with a number, as in "up == 1", or with its earlier value,
+// as in "reloads_total > before".
 type Condition struct {
 	Metric   string
 	Operator string
 	Value    float64
-	// Before says that the metric is compared with its own earlier value.
+	// Before means that the metric is compared with its own earlier value.
 	Before bool
 }
 
 // before is the word for a metric's own earlier value.
 const before = "before"
 
-// String gives the condition without the metric.
+// String returns the condition without the metric.
 func (c Condition) String() string {
 	if c.Before {
 		return c.Operator + " " + before
@@ -81,8 +81,8 @@ func (c Condition) String() string {
 	return c.Operator + " " + strconv.FormatFloat(c.Value, 'g', -1, 64)
 }
 
-// ParseCondition reads NAME OPERATOR NUMBER; the operator is one of
-// == != >= <= > <, and instead of the number there may be the word before.
+// ParseCondition parses NAME OPERATOR NUMBER. The operator is one of == != >= <= > <, and
+// the word before may replace the number.
 func ParseCondition(s string) (Condition, error) {
 	for _, op := range []string{"==", "!=", ">=", "<=", ">", "<"} {
 		name, number, found := strings.Cut(s, op)
@@ -103,7 +103,7 @@ func ParseCondition(s string) (Condition, error) {
 	return Condition{}, fmt.Errorf("condition %q: want a metric, one of == != >= <= > <, and a number or the word before", s)
 }
 
-// Excerpt writes samples in the form that Samples reads.
+// Excerpt writes samples in the form that Samples parses.
 func (c Condition) Excerpt(samples map[string]float64) string {
 	var text strings.Builder
 	for _, labels := range slices.Sorted(maps.Keys(samples)) {
@@ -123,8 +123,8 @@ func (c Condition) Samples(exposition string) map[string]float64 {
 	return samples
 }
 
-// Holds says whether the condition holds for each of the samples, of which there
-// have to be some. One that was not there before was 0, as a new counter is.
+// Holds reports whether the condition holds for each sample, and there is at least one. A
+// sample that is new counts as 0 before, like a new counter.
 func (c Condition) Holds(now, earlier map[string]float64) bool {
 	for labels, value := range now {
 		against := c.Value
@@ -138,7 +138,7 @@ func (c Condition) Holds(now, earlier map[string]float64) bool {
 	return len(now) > 0
 }
 
-// sample reads a line of the condition's metric, whatever its labels are.
+// sample parses a line of the condition's metric, with any labels.
 func (c Condition) sample(line string) (labels string, value float64, ok bool) {
 	rest, ok := strings.CutPrefix(line, c.Metric)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package filemap knows which file each key of a ConfigMap, a Secret or a
-// directory becomes. It sees names, sizes and digests, never contents, and it
-// refuses every name that would leave the directory it is meant for.
+// Package filemap knows which file each key of a ConfigMap, a Secret or a directory becomes.
+// It handles names, sizes and digests, never contents, and it refuses every name that would
+// leave its directory.
 package filemap
 
 import (
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Kind says what sort of thing an object is.
+// Kind is the kind of an object.
 type Kind string
 
 // The kinds of objects that files come from.
@@ -34,7 +34,7 @@ type Ref struct {
 	Name      string `json:"name"`
 }
 
-// String gives the form that people see: configmap/default/app.
+// String returns the form that users see: configmap/default/app.
 func (r Ref) String() string {
 	if r.Kind == Directory {
 		return string(r.Kind) + " " + r.Name
@@ -42,8 +42,8 @@ func (r Ref) String() string {
 	return string(r.Kind) + "/" + r.Namespace + "/" + r.Name
 }
 
-// compare orders objects by namespace and name, so that every agent that sees
-// the same objects comes to the same result.
+// compare orders objects by namespace and name, so every agent with the same objects
+// computes the same result.
 func (r Ref) compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name), cmp.Compare(r.Kind, o.Kind))
 }
@@ -51,10 +51,10 @@ func (r Ref) compare(o Ref) int {
 // Digest is the SHA-256 of one value.
 type Digest [sha256.Size]byte
 
-// String gives the digest in hexadecimal.
+// String returns the digest in hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Entry is one key of an object: what it is called and what it holds.
+// Entry is one key of an object, with its size and digest.
 type Entry struct {
 	Key    string
 	Digest Digest
@@ -64,8 +64,8 @@ type Entry struct {
 // Object is one source of files.
 type Object struct {
 	Ref
-	// Subdir is the directory that the object itself asks for, relative to the
-	// root. It is only honoured when Rules.Subdirs says so.
+	// Subdir is the directory that the object itself requests, relative to the root. It requires
+	// Rules.Subdirs.
 	Subdir  string
 	Entries []Entry
 }
@@ -82,13 +82,13 @@ type File struct {
 // Tree is a complete set of files, sorted by path.
 type Tree struct {
 	Files []File
-	// LeftOut says which keys are not among them and why; see Rules.LeaveOut.
+	// LeftOut lists the keys that are left out and why; see Rules.LeaveOut.
 	LeftOut error
 }
 
-// Plan decides which files the objects become. All mistakes are reported
-// together; with a mistake there is no tree, because half a set is worse than
-// the set that is already in place.
+// Plan decides which files the objects become. It reports all mistakes together. With a
+// mistake it doesn't return a tree, because a partial set is worse than the set that is
+// already in place.
 func Plan(objects []Object, rules Rules) (Tree, error) {
 	objects = slices.Clone(objects)
 	slices.SortFunc(objects, func(a, b Object) int { return a.compare(b.Ref) })
@@ -103,18 +103,18 @@ func Plan(objects []Object, rules Rules) (Tree, error) {
 	return Tree{Files: p.sorted(), LeftOut: errors.Join(p.leftOut...)}, nil
 }
 
-// planner gathers files and mistakes while Plan walks the objects.
+// planner collects files and mistakes while Plan walks the objects.
 type planner struct {
 	rules  Rules
 	byPath map[string]File
-	// below has the first file below each directory.
+	// below maps each directory to the first file below it.
 	below    map[string]File
 	unused   map[Item]bool
 	mistakes []error
 	leftOut  []error
 }
 
-// refuse takes note of a key that cannot become a file.
+// refuse records a key that can't become a file.
 func (p *planner) refuse(mistake error) {
 	if p.rules.LeaveOut {
 		p.leftOut = append(p.leftOut, mistake)
@@ -156,8 +156,8 @@ func (p *planner) addFile(f File, key string) {
 	p.put(f)
 }
 
-// fileOrDirectory finds a file that came before and needs this one's name as its
-// directory, or has the name of a directory that this one needs.
+// fileOrDirectory finds an earlier file that needs this file's name as its directory, or has
+// the name of a directory that this file needs.
 func (p *planner) fileOrDirectory(f File) (File, bool) {
 	if other, taken := p.below[f.Path]; taken {
 		return other, true
@@ -179,7 +179,7 @@ func (p *planner) put(f File) {
 	}
 }
 
-// path gives the place of one key below the root.
+// path returns the path of one key below the root.
 func (p *planner) path(o Object, key string) string {
 	name := key
 	if item, ok := p.rules.item(o, key); ok {
@@ -199,8 +199,8 @@ func (p *planner) path(o Object, key string) string {
 	return name
 }
 
-// checkItems finds items that map nothing: a typing mistake in the first set, a
-// key that was removed in a later one.
+// checkItems finds items that don't map any key: a typing mistake in the first set, a
+// removed key in a later one.
 func (p *planner) checkItems() {
 	into := &p.mistakes
 	if p.rules.Later {
@@ -222,13 +222,12 @@ func (p *planner) sorted() []File {
 	return files
 }
 
-// idLength is how many hexadecimal digits of the hash name a generation: 80
-// bits, short enough to read out.
+// idLength is how many hexadecimal digits of the hash name a generation: 80 bits, short
+// enough to read out.
 const idLength = 20
 
-// ID names the tree by what it holds. attributes carries what else makes files
-// differ, such as their mode. The key, when there is one, makes the name
-// useless to somebody who wants to test guesses of a Secret's value.
+// ID names the tree by its content. attributes are other properties of the files, such as
+// their mode. With a key, the name can't be used to test guesses of a Secret's value.
 func (t Tree) ID(key []byte, attributes string) string {
 	h := newHash(key)
 	writeString(h, attributes)
@@ -246,8 +245,8 @@ func newHash(key []byte) hash.Hash {
 	return hmac.New(sha256.New, key)
 }
 
-// writeString puts the length before the text, so that no two lists of names
-// run together into the same bytes.
+// writeString writes the length before the text, so different lists of names never produce
+// the same bytes.
 func writeString(h hash.Hash, s string) {
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
 	h.Write([]byte(s))
@@ -262,7 +261,7 @@ func (t Tree) Bytes() int64 {
 	return n
 }
 
-// Without leaves out the files that cannot be put in their place, and says why.
+// Without leaves out the files that can't be placed, and records why.
 func (t Tree) Without(obstacles map[string]error) Tree {
 	kept := Tree{LeftOut: t.LeftOut}
 	for _, f := range t.Files {
@@ -275,8 +274,7 @@ func (t Tree) Without(obstacles map[string]error) Tree {
 	return kept
 }
 
-// Changed lists the paths that differ between two trees: added, removed or with
-// other content.
+// Changed lists the paths that differ between two trees: added, removed or changed.
 func Changed(from, to Tree) []string {
 	old := map[string]Digest{}
 	for _, f := range from.Files {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Collision says what happens when two sources have the same file.
+// Collision is the policy for two sources with the same file.
 type Collision string
 
 // The collision policies.
@@ -17,11 +17,11 @@ const (
 	Refuse Collision = "error"
 	// Prefix puts namespace, kind and name of its object before every file name.
 	Prefix Collision = "prefix"
-	// FirstWins takes the object that comes first by namespace and name.
+	// FirstWins uses the object that comes first by namespace and name.
 	FirstWins Collision = "first"
 )
 
-// Item gives one key a path of its own.
+// Item maps one key to a path.
 type Item struct {
 	// Object limits the item to objects of this name; empty means any.
 	Object string
@@ -29,7 +29,7 @@ type Item struct {
 	Path   string
 }
 
-// String gives the item as it is written on the command line.
+// String returns the item in the syntax of the command line.
 func (i Item) String() string {
 	if i.Object == "" {
 		return i.Key + "=" + i.Path
@@ -37,7 +37,7 @@ func (i Item) String() string {
 	return i.Object + ":" + i.Key + "=" + i.Path
 }
 
-// ParseItem reads [OBJECT:]KEY=PATH.
+// ParseItem parses [OBJECT:]KEY=PATH.
 func ParseItem(s string) (Item, error) {
 	key, target, ok := strings.Cut(s, "=")
 	if !ok {
@@ -59,11 +59,11 @@ func ParseItem(s string) (Item, error) {
 	return item, nil
 }
 
-// Rules say how keys become files.
+// Rules configure how keys become files.
 type Rules struct {
-	// Items give single keys a path; other keys keep their names.
+	// Items map single keys to paths; other keys keep their names.
 	Items []Item
-	// Separator stands for a slash inside keys, for example "__"; empty means none.
+	// Separator is replaced by a slash inside keys, for example "__"; empty means none.
 	Separator string
 	// Include, when not empty, limits the files to keys that match one of the globs.
 	Include []string
@@ -73,18 +73,18 @@ type Rules struct {
 	Collision Collision
 	// Subdirs lets an object choose a directory below the root for its files.
 	Subdirs bool
-	// Root is a directory that objects may name in front of theirs; empty means
-	// that they give theirs relative to the root.
+	// Root is a directory that objects may name in front of their own; empty means that their
+	// directories are relative to the root.
 	Root string
-	// LeaveOut drops keys that cannot become files and reports them, instead of
-	// refusing the whole set: for selections in which anybody may put objects.
+	// LeaveOut drops keys that can't become files and reports them, instead of refusing the
+	// whole set: for selections in which any user may create objects.
 	LeaveOut bool
-	// Later says that a set was in place before this one; see Since.
+	// Later means that an earlier set is in place; see Since.
 	Later bool
 }
 
-// Since gives the rules for a set that replaces another: a mapped key that is
-// missing in it was removed, and its file goes like that of any other key.
+// Since returns the rules for a set that replaces another: a mapped key that is missing was
+// removed, and its file is removed like that of any other key.
 func (r Rules) Since(published bool) Rules {
 	r.Later = published
 	return r
@@ -111,9 +111,9 @@ func (r Rules) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// subdir is what an object's own directory puts before its files. "./team",
-// "team/" and "team" are the same; what leads out stays as it is, and is refused
-// with the path.
+// subdir is the prefix that an object's own directory adds to its files. "./team", "team/"
+// and "team" are the same. A directory outside the root stays as it is, and CheckPath
+// refuses the resulting path.
 func (r Rules) subdir(o Object) string {
 	dir := path.Clean(o.Subdir)
 	if root := path.Clean(r.Root); r.Root != "" && (dir == root || strings.HasPrefix(dir, root+"/")) {
@@ -156,15 +156,14 @@ func (r Rules) itemSet() map[Item]bool {
 	return set
 }
 
-// The longest names that Linux takes.
+// The longest names that Linux accepts.
 const (
 	maxName = 255
 	maxPath = 4095
 )
 
-// CheckPath refuses every path that is not plainly a file below its root.
-// Elements that begin with two dots are reserved: that is where generations
-// and the agent's own state live.
+// CheckPath refuses every path that is not plainly a file below its root. Elements that
+// begin with two dots are reserved for generations and the agent's own state.
 func CheckPath(p string) error {
 	switch {
 	case p == "":

@@ -1,5 +1,5 @@
-// Package preset knows how well-known applications are checked, told and asked:
-// the flags that a user would otherwise have to find out.
+// Package preset knows how to check, notify and query well-known applications: the flags
+// that a user would otherwise have to find out.
 package preset
 
 import (
@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Preset is one application's way, in the words of the command line.
+// Preset contains the flags for one application.
 type Preset struct {
 	// Program is the name of the application's process, and File its main
 	// configuration file below the root.
 	Program, File string
-	// Check, Notify and Confirm are values of the flags of those names. In them
-	// {program}, {file}, {process} and {url} stand for what Resolve is given.
+	// Check, Notify and Confirm are values of the flags of those names. Resolve replaces
+	// {program}, {file}, {process} and {url} in them.
 	Check   string
 	Notify  []string
 	Confirm string
@@ -30,7 +30,7 @@ type Choice struct {
 	File, URL string
 	// Socket is a control socket, for applications that have one.
 	Socket string
-	// Child says that the application is the agent's own child.
+	// Child is true when the application is the agent's own child.
 	Child bool
 }
 
@@ -68,10 +68,11 @@ func all() map[string]Preset {
 // Names lists the presets.
 func Names() []string { return slices.Sorted(maps.Keys(all())) }
 
-// ErrNoSocket says that the application is asked through a socket, and none was given.
+// ErrNoSocket reports that the application is queried through a socket, and none is
+// configured.
 var ErrNoSocket = errors.New("application haproxy: its master socket is missing (haproxy -W -S /run/haproxy-master.sock)")
 
-// Resolve gives the preset's flags for one pod.
+// Resolve returns the preset's flags for one pod.
 func Resolve(name string, choice Choice) (Preset, error) {
 	p, ok := all()[name]
 	if !ok {

@@ -1,6 +1,5 @@
-// Package configcontroller turns the command line and the environment of
-// k8s-config-controller into the agent's configuration. It has no behaviour of
-// its own.
+// Package configcontroller translates the command line and the environment of
+// k8s-config-controller into the agent's configuration. It has no behaviour of its own.
 package configcontroller
 
 import (
@@ -31,11 +30,11 @@ type values struct {
 	healthAddr                   string
 	kube                         run.Kube
 	ownNamespace                 string
-	usualKubeconfig              string // where kubectl would look
+	usualKubeconfig              string // the kubeconfig that kubectl would use
 }
 
-// Parse reads the original's flags. A flag wins over its variable, and the
-// variable over the image's default.
+// Parse parses the original's flags. A flag wins over its variable, and the variable over
+// the image's default.
 func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error) {
 	child, split := slices.Index(args, "--"), []string(nil)
 	subprocess := child >= 0
@@ -52,8 +51,8 @@ func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error
 	return v.config(split)
 }
 
-// ParseImage reads them as the entry script of the original's image did, which
-// has a default of its own for the directory.
+// ParseImage parses them as the entry script of the original's image did, which has its own
+// default for the directory.
 func ParseImage(args []string, lookup func(string) (string, bool)) (run.Config, error) {
 	return Parse(args, func(name string) (string, bool) {
 		value, ok := lookup(name)
@@ -64,7 +63,7 @@ func ParseImage(args []string, lookup func(string) (string, bool)) (run.Config, 
 	})
 }
 
-// Usage lists the flags and the variables behind them.
+// Usage lists the flags and their variables.
 func Usage() string {
 	f, _ := newFlagSet(func(string) (string, bool) { return "", false })
 	return "In the place of k8s-config-controller: keeps a directory equal to a ConfigMap, and the application in step with it.\n\n" +
@@ -126,8 +125,8 @@ func bindKube(f *pflag.FlagSet, v *values) {
 	f.StringVar(&v.kube.Overrides.Namespace, "namespace", "", "namespace of the context; never that of the ConfigMap")
 }
 
-// ignored accepts the log flags that came with the original's library, and
-// does nothing for them: the log goes to standard error.
+// ignored accepts and ignores the log flags of the original's library: the log goes to
+// standard error.
 func ignored(f *pflag.FlagSet) {
 	for _, name := range []string{"vmodule", "log_dir", "log_backtrace_at", "stderrthreshold", "api-version"} {
 		f.String(name, "", "accepted and ignored")
@@ -138,7 +137,7 @@ func ignored(f *pflag.FlagSet) {
 	}
 }
 
-// The original's fixed numbers.
+// The original's constants.
 const (
 	minInterval = 10 * time.Second
 	fileMode    = 0o666
@@ -173,8 +172,7 @@ func (v *values) config(child []string) (run.Config, error) {
 	return c, err
 }
 
-// setReload uses the URL whenever there is one; the original forgot it in
-// subprocess mode.
+// setReload uses the URL whenever it is set; the original ignored it in subprocess mode.
 func (v *values) setReload(c *run.Config, subprocess bool) {
 	c.App.HTTP.Method = v.method
 	if v.method == "" {
@@ -188,8 +186,8 @@ func (v *values) setReload(c *run.Config, subprocess bool) {
 	}
 }
 
-// parseConfigMap reads [NS/]NAME. The namespace is "default" and not the pod's
-// own when it is left out: that is what installed manifests rely on.
+// parseConfigMap parses [NS/]NAME. Without a namespace it uses "default" and not the pod's
+// own, because installed manifests rely on that.
 func parseConfigMap(s string) (objectwatch.Selector, error) {
 	if s == "" {
 		return objectwatch.Selector{}, errors.New("--configmap is missing")
@@ -204,7 +202,7 @@ func parseConfigMap(s string) (objectwatch.Selector, error) {
 	return objectwatch.Selector{Kind: filemap.ConfigMap, Namespace: namespace, Name: name}, nil
 }
 
-// warnings tells those who left the namespace out and are elsewhere.
+// warnings warns users who left out the namespace and run in another one.
 func (v *values) warnings(s objectwatch.Selector) []string {
 	own := v.ownNamespace
 	if own == s.Namespace || strings.Contains(v.configMap, "/") {

@@ -1,4 +1,4 @@
-// Package configmapreload turns the flags of configmap-reload into the agent's
+// Package configmapreload translates the flags of configmap-reload into the agent's
 // configuration. It has no behaviour of its own.
 package configmapreload
 
@@ -58,7 +58,7 @@ func newFlagSet() (*flag.FlagSet, *values) {
 	return f, v
 }
 
-// Parse reads the original's flags, with one dash or two.
+// Parse parses the original's flags, with one dash or two.
 func Parse(args []string, _ func(string) (string, bool)) (run.Config, error) {
 	f, v := newFlagSet()
 	if err := f.Parse(args); err != nil {
@@ -72,8 +72,8 @@ func Parse(args []string, _ func(string) (string, bool)) (run.Config, error) {
 		c.App.Notify = append(c.App.Notify, fmt.Sprintf("%s method=%s codes=%s", url, v.method, v.code))
 	}
 	c.HealthAddr = v.address
-	c.Sync.InitialNotify = podsync.NotifyNever // as the original: the first call is for the first change
-	// The kubelet swaps a whole set at once, so that there is nothing to wait for.
+	c.Sync.InitialNotify = podsync.NotifyNever // as in the original, the first call is for the first change
+	// The kubelet swaps a whole set at once, so there is nothing to wait for.
 	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 0, max(1, v.retries)
 	return c, errors.Join(err, check(v.dirs, v.archives, v.urls))
 }

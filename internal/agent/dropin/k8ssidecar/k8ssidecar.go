@@ -1,6 +1,6 @@
-// Package k8ssidecar turns the environment of kiwigrid's k8s-sidecar into the
-// agent's configuration, without its holes: an object's directory stays below
-// FOLDER, no URL in an object is fetched, and credentials go only to REQ_URL.
+// Package k8ssidecar translates the environment of kiwigrid's k8s-sidecar into the agent's
+// configuration, without its security holes: an object's directory stays below FOLDER, URLs
+// in objects aren't fetched, and credentials go only to REQ_URL.
 package k8ssidecar
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
 )
 
-// environment reads variables and gathers mistakes.
+// environment reads variables and collects mistakes.
 type environment struct {
 	lookup   func(string) (string, bool)
 	mistakes []error
@@ -86,8 +86,8 @@ Refused:
 `
 }
 
-// unneeded are variables that adjust what is done in another way here: nothing is
-// polled or fetched, and the agent's own pauses and deadlines apply.
+// unneeded are variables that don't apply here: the agent doesn't poll or fetch, and uses
+// its own pauses and deadlines.
 func unneeded() []string {
 	return []string{
 		"SLEEP_TIME", "ERROR_THROTTLE_SLEEP", "WATCH_SERVER_TIMEOUT", "WATCH_CLIENT_TIMEOUT", "IGNORE_ALREADY_PROCESSED", "REQ_RETRY_CONNECT",
@@ -95,7 +95,7 @@ func unneeded() []string {
 	}
 }
 
-// Parse reads the original's environment and its two flags.
+// Parse parses the original's environment and its two flags.
 func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error) {
 	e := &environment{lookup: lookup}
 	flags := flag.NewFlagSet("k8s-sidecar", flag.ContinueOnError)
@@ -113,7 +113,7 @@ func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error
 	c.Kube.Insecure = e.flag("SKIP_TLS_VERIFY")
 	c.Sync.OnDelete, c.Sync.InitialNotify = podsync.DeleteRemoves, podsync.NotifyAlways
 	c.Sync.ApplicationApart = true
-	// The application may be anything, and its reader may follow no links.
+	// The application is unknown, and may not follow links.
 	c.Volume.Overwrite, c.Volume.Layout = true, volume.Files
 	c.App.HTTP.Credentials.UsernameFile, c.App.HTTP.Credentials.PasswordFile = *user, *password
 	e.sources(&c)
@@ -123,13 +123,13 @@ func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error
 	if e.get("METHOD", "WATCH") == "LIST" {
 		c.Sync.Once = true
 	} else {
-		// Two of them in one pod are usual, and the original goes on without.
+		// A pod often runs two of them, and the original continues without the port.
 		c.HealthAddr, c.HealthOptional = ":"+e.get("HEALTH_PORT", "8080"), e.get("HEALTH_PORT", "") == ""
 	}
 	return c, errors.Join(e.mistakes...)
 }
 
-// log reads how the log looks.
+// log configures the log format.
 func (e *environment) log(c *run.Config) {
 	levels := map[string]slog.Level{"DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "WARNING": slog.LevelWarn, "ERROR": slog.LevelError, "CRITICAL": slog.LevelError}
 	level, known := levels[strings.ToUpper(e.get("LOG_LEVEL", "INFO"))]
@@ -159,13 +159,13 @@ func (e *environment) sources(c *run.Config) {
 	}
 	names, namespaces := e.list("RESOURCE_NAME"), e.namespaces()
 	if len(names) > 0 && namespaces[0] == "" {
-		// The original reads single objects only where it knows their namespace.
+		// The original reads single objects only in a known namespace.
 		names, c.Warnings = nil, append(c.Warnings, "NAMESPACE=ALL: RESOURCE_NAME is not read, the label decides; name the namespaces to follow single objects")
 	}
 	if labels == "" && len(names) == 0 {
 		e.fail("LABEL is missing")
 	}
-	// A name is looked for in every kind and namespace; nobody has one in all.
+	// The agent searches a name in every kind and namespace; usually it exists in only one.
 	c.OptionalNames = true
 	for _, namespace := range namespaces {
 		for _, kind := range kinds {
@@ -188,8 +188,8 @@ func selectors(kind filemap.Kind, namespace, labels string, names []string) []ob
 	return all
 }
 
-// nameFor reads name, configmap/name or namespace/configmap/name, and says
-// whether this kind and namespace are meant.
+// nameFor parses name, configmap/name or namespace/configmap/name, and reports whether it
+// refers to this kind and namespace.
 func nameFor(kind filemap.Kind, namespace, s string) (name string, ok bool) {
 	parts := strings.Split(s, "/")
 	name = parts[len(parts)-1]
@@ -226,8 +226,8 @@ func (e *environment) files(c *run.Config) {
 		e.fail("FOLDER is missing")
 	}
 	c.SubdirAnnotation = e.get("FOLDER_ANNOTATION", "k8s-sidecar-target-directory")
-	// The original takes absolute directories. Below FOLDER they mean the same
-	// here; an object that asks for another place is left out and reported.
+	// The original accepts absolute directories. Below FOLDER they mean the same here; an object
+	// that requests another place is left out and reported.
 	c.Sync.Rules.Root, c.Sync.Rules.LeaveOut = c.Volume.Root, true
 	c.Sync.Rules.Collision = filemap.FirstWins
 	if e.flag("UNIQUE_FILENAMES") {
@@ -240,7 +240,7 @@ func (e *environment) files(c *run.Config) {
 		}
 		c.Volume.FileMode = fs.FileMode(bits)
 	}
-	// Keys that name a URL were fetched with the reload's own credentials.
+	// The original fetched such URLs with the reload's own credentials.
 	c.Sync.Rules.Exclude = []string{"*.url"}
 	c.Warnings = append(c.Warnings, "keys that end in .url are not fetched: put the content itself into the object")
 }
@@ -277,8 +277,7 @@ func (e *environment) request(c *run.Config) {
 	}
 }
 
-// address is a URL as a way to tell the application, on which no options follow. As
-// the original does, it writes blanks as a request can have them.
+// address is a URL as a notification without options. Like the original, it escapes blanks.
 func (e *environment) address(url string) string {
 	scheme, rest, _ := strings.Cut(strings.TrimSpace(url), ":")
 	scheme = strings.ToLower(scheme)
@@ -288,8 +287,8 @@ func (e *environment) address(url string) string {
 	return scheme + ":" + argv.Quote(strings.ReplaceAll(rest, " ", "%20"))
 }
 
-// jsonBody is a payload as the original sends it: text that is no JSON becomes a
-// JSON string.
+// jsonBody is a payload as the original sends it: text that isn't JSON becomes a JSON
+// string.
 func jsonBody(payload string) string {
 	if json.Valid([]byte(payload)) {
 		return payload
@@ -301,8 +300,7 @@ func jsonBody(payload string) string {
 	return string(quoted)
 }
 
-// scriptCommand runs a script that is not executable with a shell, as the
-// original does.
+// scriptCommand runs a script that is not executable with a shell, as the original does.
 func scriptCommand(script string) string {
 	quoted := argv.Quote(script)
 	if info, err := os.Stat(script); err == nil && info.Mode().Perm()&0o111 == 0 {

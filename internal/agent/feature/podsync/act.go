@@ -6,8 +6,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// step carries one decision out and takes its outcome into the state. Its
-// error ends the agent.
+// step carries out one decision and adds its outcome to the state. Its error ends the agent.
 func (a *Agent) step(ctx context.Context, d Decision) error {
 	o := Outcome{Decision: d, Jitter: a.parts.Jitter()}
 	switch d.Verb {
@@ -40,7 +39,7 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 	return a.fatal(o)
 }
 
-// fatal is the failure of a step that the agent cannot wait out.
+// fatal is the error of a failed step that ends the agent; nil when a retry can help.
 func (a *Agent) fatal(o Outcome) error {
 	switch {
 	case o.Err == nil:
@@ -48,9 +47,9 @@ func (a *Agent) fatal(o Outcome) error {
 	case o.Decision.Verb == StartChild:
 		return o.Err
 	case a.opts.Once:
-		return o.Err // there is no later try
+		return o.Err // a one-shot agent doesn't retry
 	case o.Decision.Verb == Check && o.Decision.Generation == a.state.Published && a.parts.Child != nil && a.childPhase() != ChildRunning:
-		return o.Err // there is nothing to start the application on
+		return o.Err // the child can't start on a set that failed its check
 	case a.state.Published == "" && a.parts.Child != nil:
 		return o.Err
 	}
@@ -63,17 +62,17 @@ func (a *Agent) stage(id string) error {
 	return err
 }
 
-// CheckError is a generation that its checker refused. What the checker printed
-// is in the status only.
+// CheckError is a generation that its checker refused. Only the status file shows the
+// checker's output.
 type CheckError struct{ Err error }
 
-// Error tells how the check ended.
+// Error describes how the check ended.
 func (e *CheckError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *CheckError) Unwrap() error { return e.Err }
 
-// check looks at the staged set, or at the published one where it is.
+// check runs the checker on the staged set, or on the published set where readers find it.
 func (a *Agent) check(ctx context.Context, id string) error {
 	release := a.checking
 	if id == a.state.Published && !a.files.damaged {
@@ -89,9 +88,9 @@ func (a *Agent) check(ctx context.Context, id string) error {
 
 func (a *Agent) publish(id string) error {
 	if err := a.parts.Publisher.Publish(id); err != nil {
-		a.pruneSoon() // it may have left files of both sets
+		a.pruneSoon() // a failed publish may leave files of both sets
 		a.files.suspect = true
-		a.planned.version = -1 // something may be in the way that was not when it was planned
+		a.planned.version = -1 // a new obstacle may have appeared since the plan was made
 		return err
 	}
 	a.files.suspect, a.files.damaged = false, false
@@ -102,8 +101,8 @@ func (a *Agent) publish(id string) error {
 	return nil
 }
 
-// unread says that the application reads the set about to be published when it
-// starts, and need not be told of it.
+// unread reports that the application reads the set about to be published when it starts, so
+// the agent doesn't have to notify it.
 func (a *Agent) unread() bool {
 	switch {
 	case a.opts.Once:
@@ -113,23 +112,23 @@ func (a *Agent) unread() bool {
 	case a.opts.InitialNotify == NotifyNever:
 		return a.start.fresh || a.state.Published == ""
 	case a.opts.ReadOnly:
-		// What the application knows is on no disk: it may have been running for
-		// long, and an agent before this one may have missed a change.
+		// No file records which set the application has loaded: it may have been running for a long
+		// time, and an earlier agent may have missed a change.
 		return false
 	default:
 		return a.start.fresh
 	}
 }
 
-// rollBack writes down what it is about to do: an agent that is killed after
-// the swap must not take the set that failed for a new one.
+// rollBack records the roll-back before the swap. Otherwise an agent killed after the swap
+// would treat the failed set as a new one.
 func (a *Agent) rollBack(id string) error {
 	a.state.Barred = a.state.Published
 	a.told.mu.Lock()
 	a.told.status.State = a.state
 	a.writeStatus()
 	a.told.mu.Unlock()
-	a.files.tree = filemap.Tree{} // the next set is not compared with the one that failed
+	a.files.tree = filemap.Tree{} // so the next set isn't compared with the failed one
 	a.pruneSoon()
 	err := a.parts.Publisher.Verify(id)
 	if err == nil {

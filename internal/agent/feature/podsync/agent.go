@@ -25,49 +25,49 @@ type Agent struct {
 	start    start
 	files    files
 
-	complaints map[string]string // what was said of the sources, by the words for it
+	complaints map[string]string // the last error logged about the sources, by message
 	told       told
 }
 
-// answers are those of the receivers of one notification.
+// answers are the receivers' answers to one notification.
 type answers struct {
-	// pending are those who were told and have not answered yet; acknowledged
-	// is what the others' answers are worth.
+	// pending are the receivers that were notified and have not answered yet. acknowledged is
+	// whether the other receivers' answers count as a confirmation.
 	pending      []*UnansweredError
 	acknowledged bool
 }
 
-// start is how far the agent has come since it began.
+// start is how far the agent has come since it started.
 type start struct {
 	fresh bool      // nothing was published when the agent started
 	child bool      // the child was started
 	seen  bool      // the sources were complete once
-	begun time.Time // when the agent began to look at the sources
+	begun time.Time // when the agent started to read the sources
 }
 
 // files are the files of the published set.
 type files struct {
 	tree filemap.Tree // as far as this process knows it
-	// suspect says that they have to be looked at, damaged that they are not as they were
-	// published.
+	// suspect means that the files have to be verified, damaged that they differ from the
+	// published set.
 	suspect, damaged bool
-	// replanAt is when to look again whether something is still in the way of files
-	// that were left out for it; zero means that nothing was.
+	// replanAt is when to check again for obstacles to files that were left out. Zero means that
+	// no file was left out.
 	replanAt time.Time
 	pruneAt  time.Time
 }
 
-// told is what the agent reports of itself. Other goroutines read it.
+// told is the agent's own status. Other goroutines read it.
 type told struct {
 	mu       sync.Mutex
 	status   Status
 	attempts map[attempt]int
-	complete bool // the sources, as of the status
+	complete bool // all sources were read, as of the status
 	written  string
-	statusAt time.Time // when to write the status file that could not be written
+	statusAt time.Time // when to retry writing the status file
 }
 
-// plan is the observed set and what it became.
+// plan is the observed set and the files it maps to.
 type plan struct {
 	version  int
 	snapshot Snapshot
@@ -76,7 +76,7 @@ type plan struct {
 	err      error
 }
 
-// New joins an agent. store is where the sources' contents are kept.
+// New creates an agent. store keeps the sources' contents.
 func New(opts Options, parts Parts, store Store) (*Agent, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -90,21 +90,21 @@ func New(opts Options, parts Parts, store Store) (*Agent, error) {
 	return a, nil
 }
 
-// Inventory is where the sources report to.
+// Inventory is where the sources report their objects.
 func (a *Agent) Inventory() *Inventory { return a.inventory }
 
-// Wake makes the agent look again.
+// Wake makes the agent gather and decide again.
 func (a *Agent) Wake() {
 	select {
 	case a.wake <- struct{}{}:
-	default: // it is already awake
+	default: // it is already woken
 	}
 }
 
-// ExitError asks the process to end with a code.
+// ExitError makes the process exit with a code.
 type ExitError struct{ Code int }
 
-// Error says how the application ended.
+// Error describes how the application ended.
 func (e *ExitError) Error() string { return "the application ended with code " + strconv.Itoa(e.Code) }
 
 // Run works until ctx ends, the application ends, or the start fails. With
@@ -130,7 +130,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		if d.Verb != Wait {
 			if err := a.step(ctx, d); err != nil {
-				a.report(Decision{Verb: Exit, Reason: Decide(a.input()).Reason}) // the last word is in the status
+				a.report(Decision{Verb: Exit, Reason: Decide(a.input()).Reason}) // the status shows the final reason
 				return err
 			}
 			continue
@@ -140,9 +140,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// finished says that a one-shot agent has done its work: the observed set, or
-// the one that an earlier agent went back to, is in place. Telling the
-// application is left to an agent that stays.
+// finished reports that a one-shot agent has done its work: the observed set, or the set
+// that an earlier agent rolled back to, is in place. A one-shot agent doesn't notify the
+// application.
 func (a *Agent) finished(d Decision) bool {
 	if a.planned.id == "" || a.files.damaged {
 		return false
@@ -150,9 +150,10 @@ func (a *Agent) finished(d Decision) bool {
 	return a.state.Published == a.planned.id || d.Reason == RolledBack
 }
 
-// refusal is the error that ends the agent at its start: what is wrong then is
-// most likely wrong in the configuration, and no application depends on it yet. With a
-// set in place one does, and that set stays.
+// refusal is the error that ends the agent at its start. An error at that point is most
+// likely a configuration mistake, and no application depends on the files yet. If a set is
+// already in place, an application may depend on it, so the agent keeps running and the set
+// stays.
 func (a *Agent) refusal() error {
 	snap := a.planned.snapshot
 	if a.start.seen || len(snap.Unread) > 0 || (a.state.Published != "" && !a.opts.Once) {
@@ -171,22 +172,22 @@ func (a *Agent) refusal() error {
 	return nil
 }
 
-// gather reads the world into the input of a decision.
+// gather collects the input of a decision.
 func (a *Agent) gather() Observation {
 	a.plan()
 	rejected := a.state.Rejected
 	a.state = a.state.observing(a.planned.id, a.parts.Confirmer != nil)
 	if rejected != a.state.Rejected {
-		a.setCheckOutput("") // it is about a set that is not wanted any more
+		a.setCheckOutput("") // it belongs to a set that is not observed any more
 	}
 	a.lookAtFiles()
 	return a.input()
 }
 
-// lookAtFiles finds out whether the published set is still in place as a whole: at
-// the start, because another program may have changed files meanwhile, and after a
-// publish that failed, which may have left files of both sets. It waits until the
-// sources hold that set, because only then it can be put back.
+// lookAtFiles verifies that the published set is still in place as a whole: at the start,
+// because another program may have changed files in the meantime, and after a failed
+// publish, which may have left files of both sets. It waits until the sources hold that set,
+// because only then can the agent restore it.
 func (a *Agent) lookAtFiles() {
 	if !a.files.suspect || a.planned.id == "" || a.planned.id != a.state.Published {
 		return
@@ -205,7 +206,7 @@ func (a *Agent) lookAtFiles() {
 	a.files.damaged = err != nil
 }
 
-// input is what is known now, without looking at the sources again.
+// input is the input of a decision from the last plan, without reading the sources again.
 func (a *Agent) input() Observation {
 	return Observation{
 		Now: a.parts.Now(), Begun: a.start.begun, Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
@@ -218,7 +219,7 @@ func (a *Agent) input() Observation {
 	}
 }
 
-// plan works the observed set out again when the inventory changed.
+// plan recomputes the observed set when the inventory changed.
 func (a *Agent) plan() {
 	snap := a.inventory.Snapshot()
 	if snap.Version == a.planned.version && (a.files.replanAt.IsZero() || a.parts.Now().Before(a.files.replanAt)) {
@@ -226,7 +227,7 @@ func (a *Agent) plan() {
 		return
 	}
 	if snap.Version != a.planned.version {
-		a.pruneSoon() // also when nothing is published in the end: what was read is on the disk
+		a.pruneSoon() // even when nothing is published in the end, the contents that were read are on the disk
 	}
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
@@ -250,12 +251,11 @@ func (a *Agent) plan() {
 	a.planned = p
 }
 
-// obstacleInterval is how often the agent looks whether something is still in the
-// way: no event tells.
+// obstacleInterval is how often the agent checks whether an obstacle is gone. No event
+// reports that.
 const obstacleInterval = 10 * time.Second
 
-// withoutObstacles leaves files out that cannot be put in their place, so that they
-// hold up no others.
+// withoutObstacles leaves out files that can't be placed, so they don't hold up the others.
 func (a *Agent) withoutObstacles(tree filemap.Tree) filemap.Tree {
 	obstacles := a.parts.Publisher.Obstacles(tree)
 	if len(obstacles) > 0 {
@@ -316,14 +316,14 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// pruneSoon has the disk cleaned up: something on it may have become useless.
+// pruneSoon schedules a clean-up, because something on the disk may have become useless.
 func (a *Agent) pruneSoon() {
 	if a.files.pruneAt.IsZero() {
 		a.files.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
 	}
 }
 
-// prune cleans the disk up when something may be left on it.
+// prune cleans up the disk when a clean-up is due.
 func (a *Agent) prune() {
 	now := a.parts.Now()
 	if a.files.pruneAt.IsZero() || now.Before(a.files.pruneAt) {

@@ -2,7 +2,7 @@ package podsync
 
 import "time"
 
-// Verb is what to do next.
+// Verb is the next step.
 type Verb string
 
 // The verbs, in the order of the pipeline.
@@ -18,38 +18,38 @@ const (
 	Exit       Verb = "exit"
 )
 
-// Reason says why. The same word is in the log, the status file, the metrics
-// and the documentation.
+// Reason explains a decision. The log, the status file, the metrics and the documentation
+// use the same word.
 type Reason string
 
 // The reasons.
 const (
 	// WaitingForSources: not every source has been read yet.
 	WaitingForSources Reason = "WaitingForSources"
-	// SourceConflict: the sources cannot become one set of files; the published
-	// set stays.
+	// SourceConflict: the sources can't be merged into one set of files; the published set
+	// stays.
 	SourceConflict Reason = "SourceConflict"
-	// Changed: the sources hold something that is not published.
+	// Changed: the sources hold a set that isn't published.
 	Changed Reason = "Changed"
-	// Damaged: the published files are not as they were published, because another
-	// program changed them or a publish failed half-way; they are put back.
+	// Damaged: the published files differ from the set that was published, because another
+	// program changed them or a publish failed half-way; the agent restores them.
 	Damaged Reason = "Damaged"
-	// WaitingForQuiet: changes may still be coming in.
+	// WaitingForQuiet: more changes may follow.
 	WaitingForQuiet Reason = "WaitingForQuiet"
 	// TooSoon: the last reload is less than the minimum interval ago.
 	TooSoon Reason = "TooSoon"
-	// Rejected: the checker refused the observed set; it is tried again later.
+	// Rejected: the checker refused the observed set; the agent checks it again later.
 	Rejected Reason = "Rejected"
-	// NotDelivered: the application has not been told of the published set.
+	// NotDelivered: the application has not been notified of the published set.
 	NotDelivered Reason = "NotDelivered"
-	// NotConfirmed: the application was told and has not shown the result.
+	// NotConfirmed: the application was notified and has not confirmed the set.
 	NotConfirmed Reason = "NotConfirmed"
-	// Unreachable: the application cannot be asked, perhaps because it is
-	// starting; that is tried again.
+	// Unreachable: the application can't be queried, perhaps because it is starting; the agent
+	// tries again.
 	Unreachable Reason = "Unreachable"
-	// RetryLater: telling failed and is tried again after a pause.
+	// RetryLater: the notification failed; the agent tries again after a pause.
 	RetryLater Reason = "RetryLater"
-	// TooManyFailures: telling failed as often as allowed.
+	// TooManyFailures: the notification failed as often as allowed.
 	TooManyFailures Reason = "TooManyFailures"
 	// ChildStopped: the application ended by itself.
 	ChildStopped Reason = "ChildStopped"
@@ -61,20 +61,19 @@ const (
 	InStep Reason = "InStep"
 )
 
-// Observed is what the sources hold.
+// Observed is the set that the sources hold.
 type Observed struct {
 	// Generation names the set; empty until every source was read.
 	Generation string
 	// FirstChange and LastChange bound the burst that led to it.
 	FirstChange, LastChange time.Time
-	// Conflict is set when the sources cannot become one set.
+	// Conflict is true when the sources can't be merged into one set.
 	Conflict bool
-	// Damaged is set when the sources hold the published set and readers find
-	// something else.
+	// Damaged is true when the sources hold the published set but readers find different files.
 	Damaged bool
 }
 
-// ChildPhase says what the application in subprocess mode does.
+// ChildPhase is the phase of the application in subprocess mode.
 type ChildPhase int
 
 // The phases of a child.
@@ -85,33 +84,33 @@ const (
 	ChildExited
 )
 
-// Timing is the part of the options that deciding depends on.
+// Timing is the part of the options that decisions depend on.
 type Timing struct {
-	// Quiet is how long the sources have to be still; MaxWait bounds it.
+	// Quiet is how long the sources must stay unchanged; MaxWait bounds it.
 	Quiet, MaxWait time.Duration
-	// MinInterval is the least time between two reloads.
+	// MinInterval is the minimum time between two reloads.
 	MinInterval time.Duration
 	// MaxFailures is how many failed deliveries in a row are too many.
 	MaxFailures int
-	// StartGrace is how long an application that cannot be asked counts as
-	// starting; after that it counts as failing.
+	// StartGrace is how long an application that can't be queried counts as starting; after that
+	// it counts as failing.
 	StartGrace time.Duration
-	// RollBack puts the previous set back after too many.
+	// RollBack restores the previous set after MaxFailures failures.
 	RollBack bool
 	// Retry and MaxRetry are the first and the longest pause between tries.
 	Retry, MaxRetry time.Duration
 }
 
-// Observation is everything that the next step depends on.
+// Observation is everything that a decision depends on.
 type Observation struct {
 	Now time.Time
-	// Begun is when the agent began to look at the sources.
+	// Begun is when the agent started to read the sources.
 	Begun    time.Time
 	Timing   Timing
 	Observed Observed
 	State    State
 	Child    ChildPhase
-	// Checks and Confirms say whether these stages are configured.
+	// Checks and Confirms report whether these stages are configured.
 	Checks, Confirms bool
 }
 
@@ -120,11 +119,11 @@ type Decision struct {
 	Verb       Verb
 	Reason     Reason
 	Generation string
-	// Until is when to look again although nothing happened; zero means never.
+	// Until is when to decide again if nothing happens before; zero means never.
 	Until time.Time
 }
 
-// Decide says what comes next. It is the whole policy of the agent.
+// Decide chooses the next step. It is the agent's whole policy.
 func Decide(in Observation) Decision {
 	if in.Child == ChildExited {
 		return in.afterChild()
@@ -144,9 +143,9 @@ func Decide(in Observation) Decision {
 	return in.deliver()
 }
 
-// startChild starts the application on a set that this agent's own check has
-// passed. One that an earlier run published, perhaps with another check or with
-// none, is checked where it is.
+// startChild starts the application on a set that passed this agent's own check. A set that
+// an earlier run published, perhaps with a different check or without one, is checked in
+// place.
 func (in Observation) startChild(reason Reason) Decision {
 	d := Decision{Verb: StartChild, Reason: reason, Generation: in.State.Published}
 	if in.unchecked() {
@@ -155,20 +154,19 @@ func (in Observation) startChild(reason Reason) Decision {
 	return d
 }
 
-// unchecked says that this agent's own check has not passed the set in place.
+// unchecked reports that the set in place has not passed this agent's own check.
 func (in Observation) unchecked() bool { return in.Checks && in.State.Checked != in.State.Published }
 
-// sourcePatience is how long an application that could run with the set of an
-// earlier agent waits for the sources at the start.
+// sourcePatience is how long an application that could run with an earlier agent's set waits
+// for the sources at the start.
 const sourcePatience = 10 * time.Second
 
-// reloadWindow is how soon after a reload the end of the application is put
-// down to that reload, although the application had already taken it.
+// reloadWindow is how soon after a reload the agent blames the reload when the application
+// ends, even if the application had already confirmed it.
 const reloadWindow = 10 * time.Second
 
-// afterChild attributes the end of the application to the reload that was
-// under way, if there was one and there is something to go back to. An agent
-// that cannot go back ends with its child, as any other does.
+// afterChild blames the reload in progress, if any, when the application ends, and rolls
+// back if there is a previous set. An agent that can't roll back exits with its child.
 func (in Observation) afterChild() Decision {
 	s := in.State
 	if in.reloading() && in.mayRollBack() && s.RollBackFailures < in.Timing.MaxFailures {
@@ -183,8 +181,8 @@ func (in Observation) afterChild() Decision {
 	return Decision{Verb: Exit, Reason: ChildStopped}
 }
 
-// reloading says that the application was told of the published set and has
-// not shown yet that it took it, or has done so only a moment ago.
+// reloading reports that the application was notified of the published set and has not
+// confirmed it yet, or confirmed it only a moment ago.
 func (in Observation) reloading() bool {
 	s := in.State
 	told := s.Failures > 0 || s.Delivered == s.Published
@@ -194,8 +192,8 @@ func (in Observation) reloading() bool {
 	return !s.LastNotify.IsZero() && in.Now.Sub(s.LastNotify) < reloadWindow
 }
 
-// towardsObserved moves the observed set as far as publishing. moving is false
-// when there is nothing to move or it may not be moved now.
+// towardsObserved moves the observed set towards publishing. moving is false when there is
+// nothing to publish or it may not be published now.
 func (in Observation) towardsObserved() (d Decision, moving bool) {
 	target := in.Observed.Generation
 	if target == "" || in.Observed.Conflict || target == in.State.Barred || (target == in.State.Published && !in.putsBack()) {
@@ -222,13 +220,12 @@ func (in Observation) towardsObserved() (d Decision, moving bool) {
 	return d, true
 }
 
-// putsBack says that the published set is published once more, because readers find
-// something else. A set that is being rolled back is not.
+// putsBack reports that the published set is published again, because readers find different
+// files. A set that is being rolled back is not.
 func (in Observation) putsBack() bool { return in.Observed.Damaged && in.State.RollBackFailures == 0 }
 
-// whileRejected lets the published set be delivered further and looks at the
-// refused one again later: a checker may fail for reasons that pass, such as a
-// name that did not resolve.
+// whileRejected continues to deliver the published set and checks the refused set again
+// later. A checker may fail for a temporary reason, such as a name that did not resolve.
 func (in Observation) whileRejected() (Decision, bool) {
 	if in.State.Published != "" && in.State.Settled(in.Confirms) && in.Child != ChildPending {
 		return Decision{Verb: Wait, Reason: Rejected, Until: in.State.NextCheck}, true
@@ -239,8 +236,8 @@ func (in Observation) whileRejected() (Decision, bool) {
 	return Decision{}, false
 }
 
-// notBefore is when the observed set may move. The first one moves at once:
-// no application reads yet, and the sources were read as a whole.
+// notBefore is when the observed set may be published. The first set is published at once:
+// no application reads the files yet, and the sources were read completely.
 func (in Observation) notBefore() (time.Time, Reason) {
 	if in.State.Published == "" {
 		return time.Time{}, Changed
@@ -264,7 +261,7 @@ func (in Observation) holdReason() Reason {
 	return WaitingForSources
 }
 
-// deliver brings the application in step with the published set.
+// deliver brings the application in line with the published set.
 func (in Observation) deliver() Decision {
 	s := in.State
 	if s.Settled(in.Confirms) {
@@ -292,8 +289,8 @@ func (in Observation) retryReason() Reason {
 	return RetryLater
 }
 
-// mayRollBack is false after a roll-back: going back twice would bring a set
-// back that the application refused.
+// mayRollBack is false after a roll-back: a second one would restore a set that the
+// application refused.
 func (in Observation) mayRollBack() bool {
 	s := in.State
 	return in.Timing.RollBack && s.Previous != "" && s.Previous != s.Published && s.Barred == ""

@@ -12,9 +12,9 @@ func (a *Agent) delivery() Delivery {
 	return Delivery{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
 }
 
-// notify tells everybody in order; the first failure ends it. Who was told and
-// is still at work is no failure: the next one is told as well, and the answers
-// are awaited together.
+// notify notifies all receivers in order and stops at the first failure. A receiver that was
+// notified and is still working has not failed: the agent notifies the next one too, and
+// waits for all answers together.
 func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 	a.abandon()
 	if a.parts.Confirmer != nil {
@@ -44,7 +44,7 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 	return a.answers.acknowledged, nil
 }
 
-// tolerates logs a failure that nothing is repeated for.
+// tolerates logs a failure that doesn't cause a retry.
 func (a *Agent) tolerates(err error) bool {
 	tolerated, ok := errors.AsType[*ToleratedError](err)
 	if !ok {
@@ -59,7 +59,7 @@ func (a *Agent) tolerates(err error) bool {
 	return true
 }
 
-// abandon stops waiting for answers about a set that is told anew or replaced.
+// abandon stops waiting for answers about a set that is replaced or notified again.
 func (a *Agent) abandon() {
 	for _, u := range a.answers.pending {
 		u.Abandon()
@@ -67,8 +67,8 @@ func (a *Agent) abandon() {
 	a.answers.pending = nil
 }
 
-// confirm waits for late answers and asks, as long as there is an application to ask:
-// a child that ends has answered.
+// confirm waits for late answers and queries the application while it exists. When the child
+// ends, that is the answer.
 func (a *Agent) confirm(ctx context.Context) (acknowledged bool, err error) {
 	if a.parts.Child == nil {
 		return a.ask(ctx)
@@ -91,8 +91,8 @@ func (a *Agent) confirm(ctx context.Context) (acknowledged bool, err error) {
 	return acknowledged, err
 }
 
-// withoutWaiting makes an error of an application that is gone one that the agent
-// does not wait on.
+// withoutWaiting replaces the error of an application that has ended, so the agent doesn't
+// wait for its answer.
 func withoutWaiting(err error) error {
 	if late, ok := errors.AsType[*UnansweredError](err); ok {
 		return late.Err
@@ -100,9 +100,9 @@ func withoutWaiting(err error) error {
 	return err
 }
 
-// ask brings in the answers that are awaited, then puts the question. A question
-// that compares with before tells by itself that the work is done, and is put at
-// once; any other could be answered from before.
+// ask waits for the late answers, then queries the application. A query that compares with
+// the baseline shows by itself that the work is done, so it doesn't wait for them. The
+// answer to any other query could still describe the old set.
 func (a *Agent) ask(ctx context.Context) (acknowledged bool, err error) {
 	confirmer, awaited := a.parts.Confirmer, len(a.answers.pending) > 0
 	if awaited && confirmer != nil && confirmer.Compares() {
@@ -123,8 +123,8 @@ func (a *Agent) ask(ctx context.Context) (acknowledged bool, err error) {
 	return true, err
 }
 
-// awaitAnswer waits for the first of the answers. One that says no ends the
-// waiting for all: everybody is told again.
+// awaitAnswer waits for the first pending answer. A refusal stops the waiting for all of
+// them, because the agent then notifies every receiver again.
 func (a *Agent) awaitAnswer(ctx context.Context) error {
 	first := a.answers.pending[0]
 	timer := time.NewTimer(first.Patience)
@@ -143,8 +143,8 @@ func (a *Agent) awaitAnswer(ctx context.Context) error {
 	}
 }
 
-// askWhileWorking asks an application that has not answered. Its yes counts at
-// once; after a no it goes on being at work, unless its answer says no too.
+// askWhileWorking queries an application that has not answered. A yes counts at once. After
+// a no the application counts as still working, unless its late answer is a refusal too.
 func (a *Agent) askWhileWorking(ctx context.Context) error {
 	err := a.parts.Confirmer.Confirm(ctx, a.delivery(), a.baseline)
 	if err == nil {

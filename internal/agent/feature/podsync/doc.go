@@ -18,9 +18,9 @@
 //
 // Invariants:
 //   - a generation that its checker refused is never published, and the
-//     application is not touched for it;
+//     application is not notified of it;
 //   - a generation counts as confirmed only when the application said so;
-//   - what is delivered is written down after it was delivered, so that an agent
-//     killed at any point goes on where it was;
+//   - the agent records a delivery after it was made, so an agent that is
+//     killed at any point resumes there;
 //   - contents never reach a log, an error, a metric or the status file.
 package podsync

@@ -13,16 +13,15 @@ import (
 // HealthCheck is one part of the agent's health.
 type HealthCheck struct {
 	Name string
-	// Problem is empty when the part is well.
+	// Problem is empty when the part is healthy.
 	Problem string
 }
 
-// applicationFailed says that the application is known not to run what is
-// published: told as often as allowed, and never with success. That the set
-// before was put back changes nothing until the application has taken it. One
-// that is away is about to read the files itself, or is started again because
-// of this very answer: nothing is known of it. While the set that it refused
-// cannot be rolled back it is not even asked.
+// applicationFailed reports that the application is known not to run the published set: all
+// allowed notifications failed. After a roll-back it stays true until the application has
+// loaded the restored set. An application that can't be reached doesn't count: it is
+// starting and will read the files itself, perhaps restarted because of this very probe.
+// While a roll-back fails, the agent doesn't query the application at all.
 func (a *Agent) applicationFailed(s Status) bool {
 	if s.RollBackFailures > 0 {
 		return true
@@ -36,8 +35,8 @@ func (a *Agent) applicationFailed(s Status) bool {
 	return s.Published != "" && s.Failures >= a.opts.Timing.MaxFailures
 }
 
-// Health tells whether the application runs what is published and whether the
-// sources are heard of.
+// Health reports whether the application runs the published set and whether the sources
+// respond.
 func (a *Agent) Health() []HealthCheck {
 	a.told.mu.Lock()
 	s := a.told.status
@@ -55,8 +54,7 @@ func (a *Agent) Health() []HealthCheck {
 	return []HealthCheck{application, {Name: "source", Problem: a.stalled()}}
 }
 
-// stalled says which source was not heard of, or could not be read, for too
-// long.
+// stalled names a source that has not responded, or could not be read, for too long.
 func (a *Agent) stalled() string {
 	if a.parts.Age != nil {
 		if name, age := a.parts.Age(); age > a.opts.Stall {
@@ -69,9 +67,9 @@ func (a *Agent) stalled() string {
 	return ""
 }
 
-// Startup is well once the first set is in place and the application, if it is
-// the agent's own child, has been started. A set of an earlier agent counts once
-// the sources were read, or could not be read in time.
+// Startup is healthy once the first set is in place and the application, if it is the
+// agent's own child, has been started. An earlier agent's set counts once the sources were
+// read, or could not be read in time.
 func (a *Agent) Startup() []HealthCheck {
 	a.told.mu.Lock()
 	defer a.told.mu.Unlock()
@@ -95,8 +93,8 @@ func (a *Agent) own() []HealthCheck {
 	return append(a.Startup(), HealthCheck{Name: "source", Problem: a.stalled()})
 }
 
-// Handler serves /healthz, /readyz, /startupz and /metrics. A part of the
-// health can be asked for by its name, as in /healthz/application.
+// Handler serves /healthz, /readyz, /startupz and /metrics. A single check has its own path,
+// such as /healthz/application.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, findings := range map[string]func() []HealthCheck{"/healthz": a.Health, "/readyz": a.Ready, "/startupz": a.Startup} {
@@ -116,7 +114,7 @@ func (a *Agent) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(expofmt.Append(nil, a.Metrics()...)) // the client is gone: nothing to do
+		_, _ = w.Write(expofmt.Append(nil, a.Metrics()...)) // a write fails only when the client is gone
 	})
 	return mux
 }
@@ -134,5 +132,5 @@ func answer(w http.ResponseWriter, findings []HealthCheck) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text.String())) // the client is gone: nothing to do
+	_, _ = w.Write([]byte(text.String())) // a write fails only when the client is gone
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// Store is where contents are kept until a generation takes them.
+// Store keeps contents until a generation uses them.
 type Store interface {
 	Keep(value []byte) (filemap.Digest, error)
 	Unpin(entries []filemap.Entry)
 }
 
-// Inventory is what the sources hold at the moment: names and digests. Its
-// methods may be called by any goroutine.
+// Inventory lists the names and digests that the sources currently hold. Any goroutine may
+// call its methods.
 type Inventory struct {
 	opts  Options
 	store Store
@@ -36,15 +36,15 @@ type Inventory struct {
 type sourceState struct {
 	Source
 	read    bool
-	had     bool // it held an object once: a named one was there
+	had     bool // the source held an object at some point, so a named one existed
 	objects map[filemap.Ref]filemap.Object
 	deleted map[filemap.Ref]bool
 	failure string
 	failing time.Time // since when
 }
 
-// NewInventory makes an inventory in which no source was read yet. wake is
-// called after every change.
+// NewInventory returns an inventory in which no source was read yet. It calls wake after
+// every change.
 func NewInventory(opts Options, store Store, now func() time.Time, wake func()) *Inventory {
 	inv := &Inventory{opts: opts, store: store, now: now, wake: wake, sources: map[string]*sourceState{}}
 	for _, s := range opts.Sources {
@@ -56,11 +56,11 @@ func NewInventory(opts Options, store Store, now func() time.Time, wake func()) 
 // Keep stores one value on the disk.
 func (inv *Inventory) Keep(value []byte) (filemap.Digest, error) { return inv.store.Keep(value) }
 
-// Unpin lets go of values that were kept and never listed.
+// Unpin releases values that were kept and never listed.
 func (inv *Inventory) Unpin(entries []filemap.Entry) { inv.store.Unpin(entries) }
 
-// Replace gives all objects of a source. What is not among them was deleted
-// while the agent did not watch.
+// Replace sets all objects of a source. Any other object was deleted while the agent didn't
+// watch.
 func (inv *Inventory) Replace(source string, objects []filemap.Object) {
 	inv.change(source, func(s *sourceState) {
 		present := map[filemap.Ref]bool{}
@@ -80,19 +80,19 @@ func (inv *Inventory) Replace(source string, objects []filemap.Object) {
 	}
 }
 
-// Put gives one new or changed object.
+// Put sets one new or changed object.
 func (inv *Inventory) Put(source string, object filemap.Object) {
 	inv.change(source, func(s *sourceState) { s.put(object) })
 	inv.store.Unpin(object.Entries)
 }
 
-// Remove tells that an object is gone.
+// Remove reports that an object was deleted.
 func (inv *Inventory) Remove(source string, ref filemap.Ref) {
 	inv.change(source, func(s *sourceState) { inv.remove(s, ref) })
 }
 
-// Failed tells why a source cannot be read at the moment. It says whether that
-// is news.
+// Failed reports why a source can't be read at the moment. It returns whether the error is
+// new.
 func (inv *Inventory) Failed(source string, err error) bool {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -108,8 +108,8 @@ func (inv *Inventory) Failed(source string, err error) bool {
 	return true
 }
 
-// Recovered tells that a source can be read again and holds what it held. It
-// says whether that is news.
+// Recovered reports that a source can be read again and is unchanged. It returns whether the
+// source was failing before.
 func (inv *Inventory) Recovered(source string) bool {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -122,8 +122,8 @@ func (inv *Inventory) Recovered(source string) bool {
 	return true
 }
 
-// Failing is the source that could not be read for the longest time, for how
-// long, and why. No source means that all are well.
+// Failing is the source that could not be read for the longest time, for how long, and why.
+// It is empty when all sources can be read.
 func (inv *Inventory) Failing() (source string, age time.Duration, why string) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -173,10 +173,10 @@ func (inv *Inventory) remove(s *sourceState, ref filemap.Ref) {
 // Snapshot is the inventory at one moment.
 type Snapshot struct {
 	Objects []filemap.Object
-	// Unread lists sources that were not read yet, Missing named objects that
-	// were never there, Deleted objects whose files are kept.
+	// Unread lists sources that were not read yet, Missing named objects that never existed, and
+	// Deleted objects whose files are kept.
 	Unread, Missing, Deleted []string
-	// Failures says why sources cannot be read, by source.
+	// Failures maps a source to the reason why it can't be read.
 	Failures map[string]string
 	// FirstChange and LastChange bound the changes since the last Settle.
 	FirstChange, LastChange time.Time
@@ -184,8 +184,7 @@ type Snapshot struct {
 	Version int
 }
 
-// Complete says that every source was read and everything that has to exist
-// exists.
+// Complete reports that every source was read and every required object exists.
 func (s Snapshot) Complete() bool { return len(s.Unread) == 0 && len(s.Missing) == 0 }
 
 // Snapshot copies the inventory.
@@ -211,13 +210,12 @@ func (inv *Inventory) Snapshot() Snapshot {
 	return snap
 }
 
-// objects lists every object once, although two sources may select the same
-// one, and names those that are deleted everywhere. What one source keeps of a
-// deleted object gives way to the live one of another: an object may move from
-// one selection to the next.
+// objects lists every object once, even when two sources select it, and names the objects
+// that all sources have deleted. A live object replaces the copy that another source keeps
+// of it after its deletion, because an object may move from one selection to another.
 func (inv *Inventory) objects() (all []filemap.Object, deleted []string) {
 	live, kept := map[filemap.Ref]filemap.Object{}, map[filemap.Ref]filemap.Object{}
-	for _, source := range inv.opts.Sources { // in this order, so that the same copy is taken each time
+	for _, source := range inv.opts.Sources { // a fixed order, so the same copy is used each time
 		s := inv.sources[source.Name]
 		for ref, o := range s.objects {
 			if s.deleted[ref] {
@@ -236,8 +234,8 @@ func (inv *Inventory) objects() (all []filemap.Object, deleted []string) {
 	return slices.Collect(maps.Values(live)), deleted
 }
 
-// Settle tells that the changes up to a version are on their way. What came
-// after it begins a burst of its own.
+// Settle reports that the changes up to a version are being published. Later changes start a
+// new burst.
 func (inv *Inventory) Settle(version int) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -262,10 +260,10 @@ func (inv *Inventory) Live() map[filemap.Digest]bool {
 	return live
 }
 
-// MissingError tells that a named object does not exist.
+// MissingError reports that a named object does not exist.
 type MissingError struct{ Sources []string }
 
-// Error names the objects and what can be done.
+// Error names the objects and what to do.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s not found: create it", strings.Join(e.Sources, ", "))
 }

@@ -5,9 +5,8 @@ import (
 	"log/slog"
 )
 
-// log tells what a step came to, in words that mean it. A success carries no
-// reason: what is still to be done has a line of its own when it is done. A
-// failure says why, and how many there were when it counts as one.
+// log logs the result of a step. A success has no reason: each remaining step logs its own
+// line. A failure has the cause, and the number of failures if it counts as one.
 func (a *Agent) log(o Outcome) {
 	log := a.parts.Log.With("generation", o.Decision.Generation)
 	if o.Err == nil {
@@ -41,7 +40,7 @@ func (a *Agent) logDone(log *slog.Logger, o Outcome) {
 	}
 }
 
-// failure is what did not happen.
+// failure names the step that failed.
 func (a *Agent) failure(o Outcome) string {
 	_, working := errors.AsType[*UnansweredError](o.Err)
 	_, unreachable := errors.AsType[*UnreachableError](o.Err)
@@ -65,7 +64,7 @@ func (a *Agent) failure(o Outcome) string {
 	}
 }
 
-// logSources tells what is wrong with the sources.
+// logSources logs errors about the sources.
 func (a *Agent) logSources() {
 	var missing error
 	if names := a.planned.snapshot.Missing; len(names) > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// InitialNotify says whether the application is told of the first set.
+// InitialNotify decides whether the agent notifies the application of the first set.
 type InitialNotify string
 
 // The policies for the first set.
@@ -16,14 +16,14 @@ const (
 	// NotifyNever: the application starts after the agent and reads the files
 	// itself.
 	NotifyNever InitialNotify = "never"
-	// NotifyIfChanged: only when the agent found an older set in place, or cannot
-	// know because another program publishes.
+	// NotifyIfChanged: only when the agent found an older set in place, or can't know because
+	// another program publishes.
 	NotifyIfChanged InitialNotify = "if-changed"
 	// NotifyAlways: every time the agent starts.
 	NotifyAlways InitialNotify = "always"
 )
 
-// OnDelete says what happens to the files of a deleted object.
+// OnDelete decides what happens to the files of a deleted object.
 type OnDelete string
 
 // The policies for deleted objects.
@@ -31,7 +31,7 @@ const (
 	// DeleteAuto keeps the files of an object that was named and removes those
 	// of an object that left a label selection.
 	DeleteAuto OnDelete = "auto"
-	// DeleteKeeps keeps them always, DeleteRemoves removes them always.
+	// DeleteKeeps always keeps the files, DeleteRemoves always removes them.
 	DeleteKeeps   OnDelete = "keep"
 	DeleteRemoves OnDelete = "remove"
 )
@@ -40,7 +40,7 @@ const (
 type Source struct {
 	// Name identifies it in the inventory, the log and the status.
 	Name string
-	// Named is true when it stands for one object that has to exist.
+	// Named is true when the source is one object that has to exist.
 	Named bool
 }
 
@@ -57,18 +57,18 @@ type Options struct {
 	WaitForSources bool
 	// Once ends the agent after the first set is published.
 	Once bool
-	// ApplicationApart has /healthz tell of the agent only: of its first set and of
-	// its sources. The application is on the paths that name it, and in /readyz.
+	// ApplicationApart makes /healthz report only on the agent itself: its first set and its
+	// sources. The application is on the paths that name it, and in /readyz.
 	ApplicationApart bool
-	// ReadOnly is true when another program publishes and the agent only tells.
+	// ReadOnly is true when another program publishes and the agent only notifies.
 	ReadOnly bool
-	// Keyed makes names of generations useless for guessing contents.
+	// Keyed prevents guessing contents from generation names.
 	Keyed bool
-	// Attributes are what else makes files differ: mode and owner.
+	// Attributes are the file attributes that are part of a generation's name: mode and owner.
 	Attributes string
-	// Stall is how old the last sign of life of a source may be.
+	// Stall is how long a source may be silent.
 	Stall time.Duration
-	// PruneInterval is the least time between two clean-ups of the disk.
+	// PruneInterval is the minimum time between two disk clean-ups.
 	PruneInterval time.Duration
 }
 

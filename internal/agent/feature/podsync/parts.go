@@ -12,24 +12,24 @@ import (
 //
 //nolint:interfacebloat // one disk; two interfaces would always be used together
 type Publisher interface {
-	// Current names what readers see; Has says whether a generation is complete
-	// on the disk.
+	// Current names the generation that readers see. Has reports whether a generation is
+	// complete on the disk.
 	Current() (string, error)
 	Has(id string) bool
-	// Verify says why a generation does not hold any more what it was staged with.
+	// Verify returns why a generation differs from the set it was staged with.
 	Verify(id string) error
-	// Obstacles says for which files another program has something in the way.
+	// Obstacles lists the files that can't be placed because of another program's file, and why.
 	Obstacles(tree filemap.Tree) map[string]error
 	// Stage builds a generation aside and returns its directory; Publish makes
 	// it visible in one step.
 	Stage(id string, tree filemap.Tree) (string, error)
 	Publish(id string) error
-	// Prune removes what is neither visible, nor to be kept, nor live, and
-	// returns when it has to be called again.
+	// Prune removes everything that is neither visible, nor to be kept, nor live, and returns
+	// when to call it again.
 	Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error)
 }
 
-// StateStore keeps small files over a restart.
+// StateStore keeps small files across restarts.
 type StateStore interface {
 	ReadState(name string) ([]byte, error)
 	WriteState(name string, content []byte) error
@@ -38,55 +38,55 @@ type StateStore interface {
 // Delivery is a generation as the application's side sees it.
 type Delivery struct {
 	Generation string
-	// Dir is where its files are: the staged directory for a check, the root
+	// Dir is the directory with its files: the staged directory for a check, the root
 	// afterwards.
 	Dir string
-	// Changed lists the paths that differ from the set before.
+	// Changed lists the paths that differ from the previous set.
 	Changed []string
 }
 
-// UnreachableError is an application that could not be asked: no process listens, it
-// gives no answer, or it is not ready. That is no refusal, because an
-// application that is starting looks like this.
+// UnreachableError is an application that could not be queried: no process listens, it
+// doesn't answer, or it is not ready. It is not a refusal, because an application that is
+// starting behaves the same.
 type UnreachableError struct{ Err error }
 
-// Error says what was tried.
+// Error describes the attempt.
 func (e *UnreachableError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// UnansweredError is an application that was told and has not answered in time.
-// It may still be at work, so that it is not told again before it has answered.
+// UnansweredError is an application that was notified and has not answered in time. It may
+// still be working, so the agent doesn't notify it again before it has answered.
 type UnansweredError struct {
 	Err error
 	// Patience is how long one wait for the answer lasts before it counts as a
 	// failure.
 	Patience time.Duration
-	// Answer gives the late answer, once: nil when the application took the set.
+	// Answer delivers the late answer, once: nil when the application loaded the set.
 	Answer <-chan error
-	// Abandon says that the agent does not wait for the answer any more.
+	// Abandon stops waiting for the answer.
 	Abandon func()
 }
 
-// Error says what was sent.
+// Error describes the request.
 func (e *UnansweredError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
-// AnsweredError is a question that failed after a late yes: what the application
-// was slow with is not held against it.
+// AnsweredError is a query that failed after a late yes. The waits for that yes don't count
+// as failures.
 type AnsweredError struct{ Err error }
 
-// Error is the question's.
+// Error is the query's error.
 func (e *AnsweredError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *AnsweredError) Unwrap() error { return e.Err }
 
-// OutputError is a command that failed. What it printed may quote configuration:
-// it is for the status file, and in no log, metric or probe.
+// OutputError is a command that failed. Its output may quote configuration, so only the
+// status file shows it, never a log, a metric or a probe.
 type OutputError struct {
 	Output string
 	Err    error
@@ -95,42 +95,41 @@ type OutputError struct {
 // Error tells how the command ended, without what it printed.
 func (e *OutputError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// ToleratedError is a failure that is reported and changes nothing else.
+// ToleratedError is a failure that is only reported.
 type ToleratedError struct{ Err error }
 
-// Error gives the reason.
+// Error returns the cause's text.
 func (e *ToleratedError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *ToleratedError) Unwrap() error { return e.Err }
 
-// Checker looks at a staged generation before anybody else does. It returns
-// what the check printed.
+// Checker checks a staged generation before it is published. It returns the output of the
+// check.
 type Checker interface {
 	Check(ctx context.Context, release Delivery) (output string, err error)
 }
 
-// Teller tells the application that its files changed. acknowledged is true
-// when success means that the application answered. Its error is an
-// *UnreachableError when the application did not get to know of anything, and an
-// *UnansweredError when it did and its answer is awaited.
+// Teller notifies the application that its files changed. acknowledged is true when success
+// means that the application answered. Its error is an *UnreachableError when the
+// notification did not reach the application, and an *UnansweredError when it did and the
+// answer is pending.
 type Teller interface {
 	Tell(ctx context.Context, release Delivery) (acknowledged bool, err error)
 }
 
-// Confirmer finds out whether the application runs what it was told.
+// Confirmer finds out whether the application runs the delivered set.
 type Confirmer interface {
-	// Baseline is taken before the application is told. Its error is an
-	// *UnreachableError when the application cannot be asked at all, for example
-	// because it is starting.
+	// Baseline is taken before the application is notified. Its error is an *UnreachableError
+	// when the application can't be queried at all, for example because it is starting.
 	Baseline(ctx context.Context) (string, error)
 	// Confirm waits until the application shows the release, or fails.
 	Confirm(ctx context.Context, release Delivery, baseline string) error
-	// Compares says that the answer is about what happened since the baseline.
-	// Any other question may be answered from before the application was done.
+	// Compares reports whether the answer describes changes since the baseline. The answer to
+	// any other query may predate the end of the application's work.
 	Compares() bool
 }
 
@@ -142,23 +141,21 @@ type Child interface {
 	ExitCode() int
 }
 
-// Parts are what an agent is joined from. Checker, Confirmer, Child and Age may
-// be nil.
+// Parts are the dependencies of an agent. Checker, Confirmer, Child and Age may be nil.
 type Parts struct {
 	Publisher Publisher
 	States    StateStore
 	Checker   Checker
-	// CheckName tells the checks of two command lines apart.
+	// CheckName distinguishes the checks of two command lines.
 	CheckName string
 	Tellers   []Teller
 	Confirmer Confirmer
 	Child     Child
-	// Age is how long ago the source heard of least recently showed a sign of
-	// life, and which one that is.
+	// Age is how long ago the most silent source last responded, and its name.
 	Age func() (source string, age time.Duration)
 	// Root is the directory that the application reads.
 	Root string
-	// Key makes names of generations secret; see Options.Keyed.
+	// Key keeps generation names secret; see Options.Keyed.
 	Key []byte
 	Log *slog.Logger
 	Now func() time.Time

@@ -6,57 +6,55 @@ import (
 	"time"
 )
 
-// State is what the agent knows about its own deeds. The exported fields with
-// JSON names survive a restart; the others begin anew.
+// State is the agent's record of its own actions. The exported fields with JSON names
+// survive a restart; the others start empty.
 type State struct {
 	Sets
 	Answers
-	// Barred is the set that was rolled back; it is left alone until the
-	// sources hold something else.
+	// Barred is the set that was rolled back. The agent ignores it until the sources change.
 	Barred string `json:"barred,omitempty"`
 	Checks
 	Tries
 
-	// RollBackFailures counts tries to put the previous set back that failed.
+	// RollBackFailures counts failed attempts to restore the previous set.
 	RollBackFailures int       `json:"-"`
 	NextRollBack     time.Time `json:"-"`
 
-	// Restarting is true when the application ended and is to be started with
-	// the set that was put back.
+	// Restarting is true when the application ended and has to be started with the restored set.
 	Restarting bool `json:"-"`
 }
 
 // Sets are the sets of files on the disk.
 type Sets struct {
-	// Published is what readers see, Previous the last set that was good.
+	// Published is the set that readers see, Previous the last good set.
 	Published string `json:"published"`
 	Previous  string `json:"previous,omitempty"`
-	// Files and Bytes are the size of the published set; the previous one's is
-	// kept because the agent does not read a set again that is put back.
+	// Files and Bytes are the size of the published set. The previous set's size is kept because
+	// a roll-back doesn't read that set again.
 	Files         int   `json:"files"`
 	Bytes         int64 `json:"bytes"`
 	PreviousFiles int   `json:"previousFiles,omitempty"`
 	PreviousBytes int64 `json:"previousBytes,omitempty"`
 }
 
-// Answers are what the application was told, and what it has answered.
+// Answers are the sets that the application was notified of, and its answers.
 type Answers struct {
-	// Delivered is the set that the application was told of, Confirmed the one
-	// that it has shown to run.
+	// Delivered is the set that the application was notified of, Confirmed the one that it was
+	// shown to run.
 	Delivered string `json:"delivered,omitempty"`
 	Confirmed string `json:"confirmed,omitempty"`
-	// Unanswered is a set that the application was told of and has not answered
-	// about, so that it may still be at work.
+	// Unanswered is a set that the application was notified of and has not answered about. It
+	// may still be working on it.
 	Unanswered string `json:"unanswered,omitempty"`
-	// Initial is a set that the application read when it started, so that it
-	// was neither told nor asked.
+	// Initial is a set that the application read when it started, so the agent neither notified
+	// nor queried it.
 	Initial string `json:"initial,omitempty"`
 }
 
-// Checks are the sets on their way to be published.
+// Checks are the check results of sets that are about to be published.
 type Checks struct {
-	// Checked is the last set that passed the check; CheckedBy tells the checks of
-	// two command lines apart.
+	// Checked is the last set that passed the check; CheckedBy distinguishes the checks of two
+	// command lines.
 	Checked   string `json:"checked,omitempty"`
 	CheckedBy string `json:"checkedBy,omitempty"`
 
@@ -68,20 +66,20 @@ type Checks struct {
 
 // Tries are the attempts to deliver the published set.
 type Tries struct {
-	// Failures are those in a row; Waits is how many of them only were waits for
-	// an answer.
+	// Failures counts consecutive failures; Waits is how many of them were only waits for an
+	// answer.
 	Failures   int       `json:"failures,omitempty"`
 	Waits      int       `json:"-"`
 	NextTry    time.Time `json:"-"`
 	LastNotify time.Time `json:"lastNotify,omitzero"`
 
-	// UnreachableSince is since when the application cannot be asked; Unreached
-	// is how often that was not counted as a failure.
+	// UnreachableSince is since when the application can't be queried; Unreached is how often
+	// that did not count as a failure.
 	UnreachableSince time.Time `json:"-"`
 	Unreached        int       `json:"-"`
 }
 
-// Settled says that the application needs nothing more for the published set.
+// Settled reports that the published set needs no further notification or confirmation.
 func (s State) Settled(confirms bool) bool {
 	if s.Delivered != s.Published || s.working() {
 		return false
@@ -89,8 +87,8 @@ func (s State) Settled(confirms bool) bool {
 	return !confirms || s.Confirmed == s.Published || s.Initial == s.Published
 }
 
-// working says that the application was told of the published set and may still
-// be at work on it: it is not told again, and nothing is rolled back meanwhile.
+// working reports that the application was notified of the published set and may still be
+// working on it. Until it answers, the agent neither notifies it again nor rolls back.
 func (s State) working() bool { return s.Unanswered != "" && s.Unanswered == s.Published }
 
 // Outcome is how a step ended.
@@ -98,14 +96,14 @@ type Outcome struct {
 	Decision Decision
 	Err      error
 	Now      time.Time
-	// Acknowledged is true when telling the application was itself an answer:
-	// an accepted HTTP code or a command's success, not a signal.
+	// Acknowledged is true when the notification itself was answered: with an accepted HTTP code
+	// or by a command's success. A signal isn't answered.
 	Acknowledged bool
-	// Asks is true when a question follows that tells by itself, while the
-	// application is at work, whether it took the set.
+	// Asks is true when a query follows that shows by itself, while the application is working,
+	// whether it loaded the set.
 	Asks bool
-	// Unread is true for the first set of a new volume: the application reads
-	// it when it starts and need not be told.
+	// Unread is true for the first set of a new volume: the application reads it when it starts,
+	// so the agent doesn't notify it.
 	Unread bool
 	// Files and Bytes are the size of a set that was published.
 	Files int
@@ -114,7 +112,7 @@ type Outcome struct {
 	Jitter float64
 }
 
-// After is the state once a step has ended.
+// After is the state after a step.
 func (s State) After(o Outcome, t Timing, confirms bool) State {
 	if o.Err != nil {
 		return s.afterFailure(o, t)
@@ -146,7 +144,7 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 		s = s.rolledBack(id).succeeded()
 		s.Restarting = o.Decision.Reason == ChildStopped
 	case StartChild:
-		// An application that has just started has read these very files.
+		// An application that has just started has read these files.
 		s.Delivered, s.Initial, s.Unanswered, s.Restarting = id, id, "", false
 		s.UnreachableSince, s.Unreached = time.Time{}, 0
 		s = s.succeeded()
@@ -155,8 +153,8 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 	return s
 }
 
-// notified takes an earlier confirmation of the same set back: only an answer
-// after this notification counts.
+// notified revokes an earlier confirmation of the same set: only an answer after this
+// notification counts.
 func (s State) notified(o Outcome, confirms bool) State {
 	id := o.Decision.Generation
 	s.Delivered, s.LastNotify, s.Initial, s.Unanswered = id, o.Now, "", ""
@@ -180,28 +178,28 @@ func (s State) succeeded() State {
 	return s
 }
 
-// published remembers the set before as the one to go back to, if the
-// application is known to have taken it.
+// published records the previous set as the one to roll back to, if the application is known
+// to have loaded it.
 func (s State) published(id string, confirms bool) State {
 	if s.Published != "" && s.Published != id && s.Settled(confirms) {
 		s.Previous, s.PreviousFiles, s.PreviousBytes = s.Published, s.Files, s.Bytes
 	}
-	s.Files, s.Bytes = 0, 0 // whoever knows the set says so
+	s.Files, s.Bytes = 0, 0 // the caller sets them when it knows the set
 	s.Published, s.Delivered, s.Unanswered, s.Initial, s.Barred, s.Rejected = id, "", "", "", "", ""
 	return s.succeeded()
 }
 
-// rolledBack bars the published set and has the one before in its place.
+// rolledBack bars the published set and replaces it with the previous one.
 func (s State) rolledBack(id string) State {
 	s.Barred, s.Published, s.Delivered, s.Unanswered, s.Initial = s.Published, id, "", "", ""
 	s.Files, s.Bytes = s.PreviousFiles, s.PreviousBytes
 	return s
 }
 
-// observing forgets what is held against sets that the sources do not hold any
-// more: who goes back to an older content and comes again gets a new chance.
-// While the application has not taken the set that was put back the bar stays,
-// because it is what keeps health bad until then.
+// observing forgets refusals of sets that the sources do not hold any more: a user who
+// restores an older content and then applies the refused one again gets another attempt. The
+// bar stays until the application has loaded the restored set, because the bar keeps health
+// bad until then.
 func (s State) observing(id string, confirms bool) State {
 	if id == "" {
 		return s
@@ -218,8 +216,8 @@ func (s State) observing(id string, confirms bool) State {
 func (s State) afterFailure(o Outcome, t Timing) State {
 	switch o.Decision.Verb {
 	case Check, Stage, Publish:
-		// A full disk or a foreign file is not the application's fault: the
-		// observed set waits like a refused one and is tried again.
+		// A full disk or another program's file is not the application's fault: the observed set
+		// waits like a refused one and is tried again.
 		s.Rejected, s.Rejections = o.Decision.Generation, s.Rejections+1
 		s.NextCheck = o.Now.Add(t.pause(s.Rejections, o.Jitter))
 	case Notify, Confirm:
@@ -228,7 +226,7 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 		}
 		worked := s.working()
 		if _, yes := errors.AsType[*AnsweredError](o.Err); yes {
-			s.Failures -= s.Waits // it was slow, no more
+			s.Failures -= s.Waits // it was only slow
 		}
 		s.Unanswered, s.Waits = "", 0
 		s = s.heardOf(o)
@@ -238,7 +236,7 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 		s.Failures, s.Delivered = s.Failures+1, ""
 		s.NextTry = o.Now.Add(t.pause(s.Failures, o.Jitter))
 		if t.RollBack && (s.Failures == t.MaxFailures || worked && s.Failures > t.MaxFailures) {
-			s.NextTry = o.Now // the roll-back, if there is one, need not wait
+			s.NextTry = o.Now // a roll-back doesn't wait
 		}
 		if o.Decision.Verb == Notify {
 			s.LastNotify = o.Now
@@ -252,11 +250,11 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 	return s
 }
 
-// unanswered takes note of an application that was told and is still at work.
-// Each wait counts towards --max-failures, so that one that hangs turns health
-// red in the time that refusals would; before a question that tells by itself
-// only the question counts. After a late yes they do not count any more. The pause between two waits is short, because nothing
-// is sent after it.
+// unanswered records that the application was notified and is still working. Each wait counts
+// towards --max-failures, so an application that hangs fails its health check as soon as one that
+// refuses. If a query follows that shows the result by itself, only the query counts. After a late
+// yes the waits don't count any more. The pause between two waits is short, because the agent
+// doesn't send anything after it.
 func (s State) unanswered(o Outcome, t Timing, late *UnansweredError) State {
 	id := o.Decision.Generation
 	s.Delivered, s.Unanswered, s.Initial = id, id, ""
@@ -275,7 +273,7 @@ func (s State) unanswered(o Outcome, t Timing, late *UnansweredError) State {
 	return s
 }
 
-// heardOf takes note of an application that cannot be asked, or of its answer.
+// heardOf records whether the application could be queried.
 func (s State) heardOf(o Outcome) State {
 	switch _, unreachable := errors.AsType[*UnreachableError](o.Err); {
 	case !unreachable:
@@ -286,15 +284,15 @@ func (s State) heardOf(o Outcome) State {
 	return s
 }
 
-// Away says that the application could not be asked the last time and may still
-// be starting.
+// Away reports that the last query did not reach the application, which may still be
+// starting.
 func (s State) Away(now time.Time, t Timing) bool {
 	return !s.UnreachableSince.IsZero() && now.Sub(s.UnreachableSince) < t.StartGrace
 }
 
-// starting says that a failure is not held against the published set: the
-// application is away and was never told of this set. One that was told and is
-// gone afterwards has shown something.
+// starting reports that a failure doesn't count against the published set: the application
+// can't be reached and was never notified of this set. If it disappears after a
+// notification, that counts.
 func (s State) starting(o Outcome, t Timing) bool {
 	return s.Failures == 0 && s.Away(o.Now, t)
 }
@@ -305,8 +303,8 @@ func (s State) unreached(o Outcome, t Timing) State {
 	return s
 }
 
-// pause doubles with every failure: 0.5 s, 1 s, 2 s … up to the limit, and is
-// shortened by up to a half so that replicas do not retry in step.
+// pause doubles with every failure: 0.5 s, 1 s, 2 s … up to the limit, and is shortened by
+// up to a half so replicas don't retry at the same time.
 func (t Timing) pause(failures int, jitter float64) time.Duration {
 	pause := float64(t.Retry) * math.Pow(2, float64(min(failures, 30)-1))
 	pause = min(pause, float64(t.MaxRetry))

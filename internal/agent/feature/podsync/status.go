@@ -11,21 +11,20 @@ import (
 	"time"
 )
 
-// StatusFile is the name of the status file beside the data.
+// StatusFile is the name of the status file next to the data.
 const StatusFile = "status.json"
 
-// Status is what people and other programs may know of an agent. It holds
-// names and times, never contents; CheckOutput is what the checker printed, and
-// Output what the last command that failed to tell or to ask printed.
+// Status is an agent's public state, for users and other programs. It holds names and times,
+// never contents. CheckOutput is the checker's output, and Output that of the last
+// notification or confirmation command that failed.
 type Status struct {
 	State
 
-	// Observed is what the sources hold, Rejected the set of them that the
-	// checker refused.
+	// Observed is the set that the sources hold, Rejected the one that the checker refused.
 	Observed string `json:"observed,omitempty"`
 	Rejected string `json:"rejected,omitempty"`
 	Reason   Reason `json:"reason"`
-	// Message is the last failure in words.
+	// Message is the text of the last failure.
 	Message     string    `json:"message,omitempty"`
 	CheckOutput string    `json:"checkOutput,omitempty"`
 	Output      string    `json:"output,omitempty"`
@@ -43,8 +42,8 @@ type SourceStatus struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// restore takes up what an earlier process left. The disk decides what is
-// published; the file tells what the application knows of it.
+// restore loads the state of an earlier process. The disk decides which set is published;
+// the file records what the application has loaded.
 func (a *Agent) restore() error {
 	current, err := a.parts.Publisher.Current()
 	if err != nil {
@@ -56,7 +55,7 @@ func (a *Agent) restore() error {
 	}
 	var old Status
 	if len(raw) > 0 && json.Unmarshal(raw, &old) != nil {
-		old = Status{} // damaged: as if nothing were known
+		old = Status{} // damaged: start with an empty status
 	}
 	a.state = old.resumed(current, a.parts.Confirmer != nil)
 	if !a.parts.Publisher.Has(a.state.Previous) || a.parts.Publisher.Verify(a.state.Previous) != nil {
@@ -74,8 +73,8 @@ func (a *Agent) restore() error {
 	return nil
 }
 
-// checkName is the check's command line as it may be written down: it may hold
-// what the status file should not show.
+// checkName identifies the check's command line without showing it, because the command line
+// may contain secrets.
 func (a *Agent) checkName() string {
 	if a.parts.Checker == nil {
 		return ""
@@ -84,23 +83,22 @@ func (a *Agent) checkName() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// resumed is the state after a restart. When the disk is ahead of the file, the
-// process was killed between a swap and writing it down. What the application
-// looked like before it was told is forgotten, so that whoever was told and not
-// confirmed is told again.
+// resumed is the state after a restart. If the disk is ahead of the file, the process was
+// killed between the swap and the write. The baseline is lost with the process, so the agent
+// notifies an application again that was notified and has not confirmed.
 func (s State) resumed(current string, confirms bool) State {
 	intended := s.Barred != "" && s.Barred == s.Published
 	switch {
 	case current == s.Published:
 		if intended {
-			s.Barred = "" // about to roll back, but not done
+			s.Barred = "" // the roll-back was planned, but not done
 		}
 	case intended && current == s.Previous:
 		s = s.rolledBack(current)
 	default:
 		s = s.published(current, confirms)
 	}
-	if s.Unanswered != "" { // the connection is gone with the process: nobody waits on it
+	if s.Unanswered != "" { // the connection ended with the process
 		s.Unanswered, s.Failures, s.Delivered = "", 0, ""
 	}
 	if !s.Settled(confirms) {
@@ -109,7 +107,7 @@ func (s State) resumed(current string, confirms bool) State {
 	return s
 }
 
-// report makes the state of things visible: status file, health and metrics.
+// report updates the status file, health and metrics.
 func (a *Agent) report(d Decision) {
 	a.told.mu.Lock()
 	defer a.told.mu.Unlock()
@@ -128,29 +126,29 @@ func (a *Agent) report(d Decision) {
 		s.Message = ""
 	}
 	a.told.status, a.told.complete = s, snap.Complete()
-	// On the way to publishing every file operation delays the change, and the
-	// disk itself tells a restarted agent how far it got.
+	// Every file operation before publishing delays the change, and a restarted agent can tell
+	// from the disk how far this one got.
 	if d.Verb != Stage && d.Verb != Publish {
 		a.writeStatus()
 	}
 }
 
-// behind says that the application does not run what is observed.
+// behind reports that the application doesn't run the observed set.
 func (s State) behind() bool {
 	return s.Barred != "" || s.Rejected != "" || !s.UnreachableSince.IsZero()
 }
 
-// doubtful says that the sources may hold something else than what is known of
-// them, or that something is kept which they do not hold any more.
+// doubtful reports that the sources may have changed without the agent knowing, or that the
+// agent keeps files which the sources do not hold any more.
 func (s Snapshot) doubtful() bool {
 	return !s.Complete() || len(s.Failures) > 0 || len(s.Deleted) > 0
 }
 
-// statusRetry is how soon a status file that could not be written is tried again: a
-// disk that has room again tells nobody.
+// statusRetry is how soon to retry a failed write of the status file. No event reports that
+// the disk has room again.
 const statusRetry = 5 * time.Second
 
-// writeStatus writes the file when anything but its time changed.
+// writeStatus writes the file when anything except its time changed.
 func (a *Agent) writeStatus() {
 	raw, err := json.Marshal(a.told.status)
 	if err != nil || string(raw) == a.told.written {
@@ -202,8 +200,8 @@ type attempt struct {
 	result string
 }
 
-// reasonAfter is the reason that the status shows once a step has ended. What it
-// was before the step would call a refused set merely changed.
+// reasonAfter is the reason that the status shows after a step. The reason from before the
+// step would be Changed for a refused set.
 func (a *Agent) reasonAfter(o Outcome) Reason {
 	if o.Err != nil && a.state.Rejected == o.Decision.Generation {
 		return Rejected
@@ -227,14 +225,13 @@ func (a *Agent) record(o Outcome) {
 	a.log(o)
 }
 
-// keepOutput has the status show what a failing command printed, until one like
-// it succeeds or something newer is told.
+// keepOutput shows a failing command's output in the status, until the same kind of command
+// succeeds or a newer set is published.
 func (a *Agent) keepOutput(o Outcome) {
 	failed, printed := errors.AsType[*OutputError](o.Err)
 	switch {
 	case o.Decision.Verb == Check:
-		// The check has a place of its own, and shows what it printed also when it
-		// has passed.
+		// The check has its own field, and shows its output even when it passed.
 	case printed:
 		a.told.status.Output = failed.Output
 	case o.Decision.Verb == Publish, o.Decision.Verb == RollBack:

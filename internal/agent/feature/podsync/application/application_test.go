@@ -26,6 +26,10 @@ import (
 
 const patience = time.Minute
 
+// brief is a time limit within which even a slow machine sends a request. An application
+// exceeds it when the test holds back its response.
+const brief = 500 * time.Millisecond
+
 // child takes note of what it is told.
 type child struct{ signals []unix.Signal }
 
@@ -195,7 +199,9 @@ func TestNothingToCompareWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer workers.Stop(t.Context())
-	labtest.Eventually(t, patience, func() (bool, string) { return len(process.ChildrenOf(workers.PID())) > 0, "no worker" })
+	labtest.Eventually(t, patience, func() (bool, string) {
+		return len(process.ChildrenOf(workers.PID())) > 0, "the child hasn't started a worker"
+	})
 	for _, spec := range []string{"metric:x>before@" + server.URL, "workers:child"} {
 		confirmer, err := NewConfirmer(spec, patience, settings(workers))
 		if err != nil {
@@ -254,7 +260,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		s := settings(nil)
 		if strings.HasSuffix(spec, "/hangs") {
-			s.HTTP.Others.Timeout = 200 * time.Millisecond
+			s.HTTP.Others.Timeout = brief
 		}
 		teller, err := NewTeller(spec, s)
 		if err != nil {
@@ -278,7 +284,7 @@ func TestASlowReloadIsTold(t *testing.T) {
 			w.WriteHeader(answer)
 		}))
 		s := settings(nil)
-		s.HTTP.Others.Timeout = 50 * time.Millisecond
+		s.HTTP.Others.Timeout = brief
 		teller, err := NewTeller(server.URL, s)
 		if err != nil {
 			t.Fatal(err)
@@ -306,7 +312,7 @@ func TestASlowSocketIsTold(t *testing.T) {
 	}
 	defer listener.Close()
 	s := settings(nil)
-	s.Timeout = 50 * time.Millisecond
+	s.Timeout = brief
 	teller, err := NewTeller("socket:"+socket+":reload", s)
 	if err != nil {
 		t.Fatal(err)

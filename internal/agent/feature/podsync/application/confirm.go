@@ -17,25 +17,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 )
 
-// probe is one question to the application. final means that asking again
-// cannot change the answer.
+// probe is one way to query the application. final means that another query can't change the
+// answer.
 type probe interface {
 	baseline(ctx context.Context) (string, error)
 	ask(ctx context.Context, release podsync.Delivery, baseline string) (final bool, err error)
 }
 
-// Confirmer asks until the answer is right or the time is over.
+// Confirmer queries until the answer is right or the time is over.
 type Confirmer struct {
 	probe   probe
 	timeout time.Duration
 }
 
-// NewConfirmer reads one way of asking the application:
+// NewConfirmer parses one way to query the application:
 //
 //	http://host:port/path                     an accepted status code; a URL may be followed by NAME=VALUE, see OptionNames
 //	body:REGEXP@http://host:port/path         a body that matches
 //	metric:NAME==VALUE@http://host/metrics    a metric
-//	metric:NAME>before@http://host/metrics    a metric that moved since the reload
+//	metric:NAME>before@http://host/metrics    a metric that grew since the reload
 //	exec:command arguments                    a command that succeeds
 //	workers:child, workers:name:nginx         new child processes since the reload
 //	haproxy:/run/haproxy-master.sock          HAProxy's own count of reloads
@@ -94,7 +94,7 @@ func newProbe(spec string, settings Settings) (probe, error) {
 	return nil, fmt.Errorf("confirm %s: want a URL, body:…, metric:…, exec:…, workers:… or haproxy:…", beginning(spec))
 }
 
-// cutURL cuts before the last @http, because patterns may hold an @.
+// cutURL cuts before the last @http, because patterns may contain an @.
 func cutURL(s string) (before, url string) {
 	i := strings.LastIndex(s, "@http")
 	if i < 0 {
@@ -107,8 +107,8 @@ func missingURL(kind string) error {
 	return fmt.Errorf("confirm %s: want a URL behind it, such as @http://127.0.0.1:9090/metrics", kind)
 }
 
-// Compares reports whether the answer is compared with the one before the
-// application was told, so that it has to be told.
+// Compares reports whether the answer is compared with the one before the notification, so
+// it requires a notification.
 func (c *Confirmer) Compares() bool {
 	switch c.probe.(type) {
 	case metricProbe, workersProbe, haproxyProbe:
@@ -117,7 +117,7 @@ func (c *Confirmer) Compares() bool {
 	return false
 }
 
-// Baseline is the application's answer before it is told.
+// Baseline is the application's answer before the notification.
 func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 	baseline, err := c.probe.baseline(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 	return baseline, nil
 }
 
-// Confirm asks with growing pauses.
+// Confirm queries with growing pauses.
 func (c *Confirmer) Confirm(ctx context.Context, release podsync.Delivery, baseline string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -138,7 +138,7 @@ func (c *Confirmer) Confirm(ctx context.Context, release podsync.Delivery, basel
 			return nil
 		case final:
 			return fmt.Errorf("confirm: %w", err)
-		case last == nil || ctx.Err() == nil: // a question that time cut off has no answer
+		case last == nil || ctx.Err() == nil: // a query cut off by the timeout has no answer
 			last = err
 		}
 		timer := time.NewTimer(pause)
@@ -158,7 +158,7 @@ type httpProbe struct {
 
 func newHTTPProbe(words string, settings Settings, judge func(string) error) (httpProbe, error) {
 	o, err := settings.HTTP.parse(words)
-	o.Method, o.Body = "GET", "" // a question changes nothing
+	o.Method, o.Body = "GET", "" // a query must not change anything
 	return httpProbe{o, judge}, err
 }
 
@@ -201,8 +201,8 @@ func verdict(c expofmt.Condition, now, earlier map[string]float64) error {
 	}
 }
 
-// metricProbe compares a metric with what it was before the reload. A signal is
-// on its way when it is sent: whoever asks at once gets the answer from before.
+// metricProbe compares a metric with its value before the reload. A signal arrives some time
+// after it is sent: a query right after sending it would see the old value.
 type metricProbe struct {
 	http      httpProbe
 	condition expofmt.Condition
@@ -229,11 +229,11 @@ func (m metricProbe) ask(ctx context.Context, _ podsync.Delivery, baseline strin
 	return false, verdict(m.condition, now, m.condition.Samples(baseline))
 }
 
-// compared begins a baseline, which may have no sample and is not empty for that.
+// compared marks a baseline as taken, even when it contains no sample.
 const compared = "# before\n"
 
-// errUncompared is an agent that was started again between telling and asking.
-// It has to tell once more.
+// errUncompared means that the agent was restarted between notification and query, so it has
+// to notify again.
 var errUncompared = errors.New("it is not known how things were before the reload")
 
 type commandProbe struct {
@@ -251,8 +251,8 @@ func (c commandProbe) ask(ctx context.Context, release podsync.Delivery, _ strin
 	return false, nil
 }
 
-// workersProbe looks for child processes that were not there before: a master
-// that refuses its new configuration keeps the old ones.
+// workersProbe checks for new child processes: a master that refuses its new configuration
+// keeps the old ones.
 type workersProbe struct {
 	target process.Target
 	child  Child
@@ -261,7 +261,7 @@ type workersProbe struct {
 func (w workersProbe) workers() ([]int, error) {
 	if w.target == (process.Target{}) {
 		pid := w.child.PID()
-		if pid == 0 { // the parent of PID 1
+		if pid == 0 { // ChildrenOf(0) would list PID 1
 			return nil, &process.AbsentError{Err: errors.New("the application does not run")}
 		}
 		return process.ChildrenOf(pid), nil
@@ -302,8 +302,7 @@ type haproxyProbe struct {
 
 func (h haproxyProbe) baseline(ctx context.Context) (string, error) { return h.showProc(ctx) }
 
-// showProc asks with little patience: the master answers at once or is busy
-// with starting.
+// showProc uses a short timeout: the master answers at once or is busy starting.
 func (h haproxyProbe) showProc(ctx context.Context) (string, error) {
 	return httpcall.Ask(ctx, h.socket, "show proc", min(h.timeout, 2*time.Second))
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/argv"
 )
 
-// Describe says in words what a way of telling or asking does. Credentials are
-// named by their files and never shown. Full shows the arguments of commands;
-// otherwise only the program, because people put secrets there.
+// Describe describes a notification or confirmation in words. It names the files with
+// credentials and never shows their contents. full shows the arguments of commands;
+// otherwise Describe shows only the program, because arguments often contain secrets.
 func (h HTTP) Describe(spec string, asking, full bool) string {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
@@ -39,18 +39,18 @@ func Command(line string, full bool) string {
 	args, err := argv.Split(line)
 	switch {
 	case err != nil && line != "":
-		return "(unreadable)" // it may hold a password
+		return "(unreadable)" // it may contain a password
 	case full || len(args) <= 1:
 		return line
 	}
 	return args[0] + " …"
 }
 
-// request says how a request is made.
+// request describes a request.
 func (h HTTP) request(words string, asking bool) string {
 	o, err := h.parse(words)
 	if err != nil {
-		return "(unreadable)" // it may hold a password
+		return "(unreadable)" // it may contain a password
 	}
 	if asking {
 		o.Method, o.Body = "GET", ""
@@ -72,7 +72,7 @@ func (h HTTP) request(words string, asking bool) string {
 	return strings.Join(append(text, hints(o)...), ", ")
 }
 
-// hints tell of options whose values may be secret, or are long.
+// hints mention options whose values may be secret or are long.
 func hints(o httpcall.Options) []string {
 	var text []string
 	for _, header := range o.Headers {

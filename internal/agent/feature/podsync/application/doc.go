@@ -1,4 +1,4 @@
-// Package application knows how an application is checked, told to reload and
-// asked whether it did: over HTTP, by a signal, by a command, on a socket, or by
+// Package application knows how to check an application's files, notify the application and
+// query whether it reloaded: over HTTP, by a signal, by a command, on a socket, or by
 // restarting it.
 package application

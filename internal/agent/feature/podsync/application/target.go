@@ -12,20 +12,20 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/argv"
 )
 
-// HTTP says how requests are made. What a user gives for the first address goes
-// to no other: each further one has options of its own.
+// HTTP configures requests. The options for the first address don't apply to other servers:
+// each further address has its own options.
 type HTTP struct {
-	// First are the options of the first address; its URL says which that is.
+	// First are the options of the first address, which is its URL.
 	First httpcall.Options
 	// OwnSocket is the unix-socket that is written behind the first address.
 	OwnSocket string
-	// Others are those of every other address, before its own options.
+	// Others are the options of every other address, before its own.
 	Others httpcall.Options
 }
 
-// forServer gives the options that apply to an address before its own. Addresses
-// are of the same server when scheme, host, port and socket are: another path
-// has the same credentials, and the same name on another socket has not.
+// forServer returns the options that apply to an address before its own. Two addresses are
+// on the same server when scheme, host, port and socket match: another path shares the
+// credentials, and the same name on another socket doesn't.
 func (h HTTP) forServer(address string, options []string) httpcall.Options {
 	socket, given := ownSocket(options)
 	if !given {
@@ -49,8 +49,8 @@ func ownSocket(options []string) (socket string, given bool) {
 	return socket, given
 }
 
-// Socket is the unix-socket that is written behind the address of a way to tell
-// or to ask; empty when there is none.
+// Socket is the unix-socket option of a notification or confirmation; empty when it has
+// none.
 func Socket(spec string) string {
 	parts, err := argv.Split(request(spec))
 	if err != nil {
@@ -60,7 +60,7 @@ func Socket(spec string) string {
 	return socket
 }
 
-// origin is the server of an address; what cannot be read is like nothing else.
+// origin is the server of an address. An address that can't be parsed matches no other.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -73,7 +73,7 @@ func origin(address string) string {
 	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// Address is the URL of a way to tell or to ask, empty when it is not HTTP.
+// Address is the URL of a notification or confirmation, empty when it is not HTTP.
 func Address(spec string) string {
 	parts, err := argv.Split(request(spec))
 	if err != nil {
@@ -82,7 +82,7 @@ func Address(spec string) string {
 	return parts[0]
 }
 
-// request is the URL with the options behind it, empty when it is not HTTP.
+// request is the URL with its options, empty when it is not HTTP.
 func request(spec string) string {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
@@ -95,7 +95,7 @@ func request(spec string) string {
 	return ""
 }
 
-// parse reads URL [NAME=VALUE…], split as a shell would.
+// parse parses URL [NAME=VALUE…], split as a shell would.
 func (h HTTP) parse(words string) (httpcall.Options, error) {
 	parts, err := argv.Split(words)
 	if err != nil {
@@ -111,7 +111,7 @@ func (h HTTP) parse(words string) (httpcall.Options, error) {
 			continue
 		}
 		if name == "header" && !own[name] {
-			o.Headers = nil // its own headers, not the first address's as well
+			o.Headers = nil // only its own headers, without the first address's
 		}
 		own[name] = true
 		mistakes = append(mistakes, set(&o, name, value))
@@ -119,8 +119,7 @@ func (h HTTP) parse(words string) (httpcall.Options, error) {
 	return o, errors.Join(append(mistakes, o.Validate())...)
 }
 
-// OptionNames are the options of an address, as they are written behind it: the
-// names of the --http- flags.
+// OptionNames are the options that may follow an address: the names of the --http- flags.
 func OptionNames() []string {
 	return []string{
 		"method", "header", "body", "username-file", "password-file", "bearer-file", "ca", "cert", "key", "server-name", "insecure",
@@ -128,8 +127,7 @@ func OptionNames() []string {
 	}
 }
 
-// set gives one option its value. A value is not shown when it is wrong: it may
-// be secret.
+// set sets one option. Its error doesn't show the value, which may be secret.
 func set(o *httpcall.Options, name, value string) (err error) {
 	texts := map[string]*string{
 		"method": &o.Method, "body": &o.Body, "username-file": &o.Credentials.UsernameFile, "password-file": &o.Credentials.PasswordFile, "bearer-file": &o.Credentials.BearerFile,

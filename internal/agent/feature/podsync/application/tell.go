@@ -24,10 +24,10 @@ type Child interface {
 	PID() int
 }
 
-// Settings are what all ways of talking to the application share.
+// Settings are shared by all ways of reaching the application.
 type Settings struct {
 	HTTP HTTP
-	// Timeout bounds commands and questions on sockets.
+	// Timeout bounds commands and socket queries.
 	Timeout time.Duration
 	Parent  *process.Parent
 	Child   Child
@@ -42,8 +42,8 @@ func (s Settings) run(ctx context.Context, args []string, release podsync.Delive
 	})
 }
 
-// changedFiles lists the paths, one on each line. The kernel takes no variable of
-// more than 128 KiB, so that a longer list is left out.
+// changedFiles lists the paths, one per line. The kernel limits a variable to 128 KiB, so a
+// longer list is left out.
 func changedFiles(release podsync.Delivery) string {
 	const limit = 100 << 10
 	list := strings.Join(release.Changed, "\n")
@@ -59,7 +59,7 @@ type Checker struct {
 	args     []string
 }
 
-// NewChecker reads the command line of a check.
+// NewChecker parses the command line of a check.
 func NewChecker(line string, settings Settings) (*Checker, error) {
 	args, err := argv.Split(line)
 	if err != nil {
@@ -68,21 +68,21 @@ func NewChecker(line string, settings Settings) (*Checker, error) {
 	return &Checker{settings: settings, args: args}, nil
 }
 
-// Check runs the command and returns what it printed.
+// Check runs the command and returns its output.
 func (c *Checker) Check(ctx context.Context, release podsync.Delivery) (string, error) {
 	return c.settings.run(ctx, c.args, release)
 }
 
-// NewTeller reads one way of telling the application:
+// NewTeller parses one way to notify the application:
 //
 //	http://host:port/path [NAME=VALUE…] a request; see OptionNames
 //	signal:HUP                         to the agent's own child
 //	signal:HUP@pidfile:/run/x.pid      to the process in a pidfile
 //	signal:HUP@name:nginx              to the process of that name
 //	exec:command arguments             a command
-//	attempt:command arguments          a command whose failure changes nothing
+//	attempt:command arguments          a command whose failure is ignored
 //	socket:/run/x.sock:line            a line on a unix socket
-//	restart                            the agent's own child anew
+//	restart                            restart the agent's own child
 func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
@@ -112,7 +112,7 @@ func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
 	return nil, fmt.Errorf("notify %s: want a URL, signal:…, exec:…, socket:… or restart", beginning(spec))
 }
 
-// beginning shows of what is not understood only the word before the colon: the rest
+// beginning shows only the word before the colon of a spec that can't be parsed: the rest
 // may be a URL with a password.
 func beginning(spec string) string {
 	kind, _, found := strings.Cut(spec, ":")
@@ -124,7 +124,7 @@ func beginning(spec string) string {
 
 type httpTeller struct{ options httpcall.Options }
 
-// Tell makes the request.
+// Tell sends the request.
 func (h httpTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) {
 	err := httpcall.Send(ctx, h.options)
 	if late, ok := errors.AsType[*httpcall.UnansweredError](err); ok {
@@ -133,8 +133,8 @@ func (h httpTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) 
 	return true, unlessAsked(err)
 }
 
-// unlessAsked marks an error that only says that the application could not be
-// asked. 503 is the answer of one that is not ready.
+// unlessAsked marks an error which only means that the application could not be queried. 503
+// means that it is not ready.
 func unlessAsked(err error) error {
 	_, silent := errors.AsType[*httpcall.NoAnswerError](err)
 	_, late := errors.AsType[*httpcall.SilentError](err)
@@ -151,7 +151,7 @@ type commandTeller struct {
 	args     []string
 }
 
-// Tell runs the command. What a failing one printed is for the status file only.
+// Tell runs the command. Only the status file shows the output of a failing one.
 func (c commandTeller) Tell(ctx context.Context, release podsync.Delivery) (bool, error) {
 	output, err := c.settings.run(ctx, c.args, release)
 	if err != nil {
@@ -160,8 +160,8 @@ func (c commandTeller) Tell(ctx context.Context, release podsync.Delivery) (bool
 	return true, nil
 }
 
-// attemptTeller runs a command whose failure is not the application's: the
-// scripts of predecessors, whose failures the predecessors ignored.
+// attemptTeller runs a command whose failure doesn't count: a predecessor's script, whose
+// failures the predecessor ignored.
 type attemptTeller struct{ commandTeller }
 
 // Tell runs the command.
@@ -188,8 +188,7 @@ func newSignalTeller(spec string, settings Settings) (podsync.Teller, error) {
 	return signalTeller{signal: sig, target: target, child: settings.Child}, err
 }
 
-// parseTarget reads child, pidfile:PATH, name:NAME or all:NAME; nothing means
-// the child.
+// parseTarget parses child, pidfile:PATH, name:NAME or all:NAME; empty means the child.
 func parseTarget(s string, settings Settings) (process.Target, error) {
 	kind, value, _ := strings.Cut(s, ":")
 	switch kind {
@@ -206,7 +205,7 @@ func parseTarget(s string, settings Settings) (process.Target, error) {
 	return process.Target{}, fmt.Errorf("process %q: want child, pidfile:PATH, name:NAME or all:NAME", s)
 }
 
-// Tell sends the signal. That it was sent says nothing about its effect.
+// Tell sends the signal, which doesn't show whether it had an effect.
 func (s signalTeller) Tell(context.Context, podsync.Delivery) (bool, error) {
 	if s.target == (process.Target{}) {
 		return false, unlessAsked(s.child.Notify(s.signal))
@@ -227,11 +226,11 @@ func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
 	return socketTeller{settings, socket, line}, nil
 }
 
-// Tell sends the line; the answer is for a confirmation to judge.
+// Tell sends the line. A confirmation judges the answer.
 func (s socketTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) {
 	_, err := httpcall.Ask(ctx, s.socket, s.line, s.settings.Timeout)
 	if _, late := errors.AsType[*httpcall.SilentError](err); late {
-		return false, nil // it was told, and may be at work
+		return false, nil // it was notified, and may be working
 	}
 	return false, unlessAsked(err)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -69,27 +70,19 @@ func ReportedOfRecord(ctx context.Context, c client.Reader, namespace string) ([
 	return slices.Concat(slices.Collect(maps.Values(all))...), nil
 }
 
-// eventsAtOnce limits how many API events are in memory at once.
-const eventsAtOnce = 500
-
 func list(ctx context.Context, c client.Reader, namespace string, about fields.Selector) (map[string][]Reported, error) {
-	all, page := map[string][]Reported{}, &corev1.EventList{}
-	for {
-		err := c.List(ctx, page, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: about}, client.Limit(eventsAtOnce), client.Continue(page.Continue))
+	all := map[string][]Reported{}
+	for o, err := range pages.Items(ctx, c, &corev1.EventList{}, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: about}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range page.Items {
-			uid := string(e.InvolvedObject.UID)
-			all[uid] = append(all[uid], Reported{
-				About: e.InvolvedObject.Name,
-				At:    lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
-				By: cmp.Or(e.ReportingController, e.Source.Component),
-			})
-		}
-		if page.Continue == "" {
-			break
-		}
+		e := o.(*corev1.Event)
+		uid := string(e.InvolvedObject.UID)
+		all[uid] = append(all[uid], Reported{
+			About: e.InvolvedObject.Name,
+			At:    lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
+			By: cmp.Or(e.ReportingController, e.Source.Component),
+		})
 	}
 	for _, told := range all {
 		slices.SortStableFunc(told, func(a, b Reported) int { return a.At.Compare(b.At) })
@@ -99,7 +92,7 @@ func list(ctx context.Context, c client.Reader, namespace string, about fields.S
 
 // lastTime is when an event was last reported. The API that wrote it determines which of the
 // times is set.
-func lastTime(e corev1.Event) time.Time {
+func lastTime(e *corev1.Event) time.Time {
 	latest := e.CreationTimestamp.Time
 	for _, t := range []time.Time{e.EventTime.Time, e.LastTimestamp.Time} {
 		if t.After(latest) {

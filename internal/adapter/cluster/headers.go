@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -23,30 +24,22 @@ type Header struct {
 	Annotations map[string]string
 }
 
-// headersAtATime bounds how many objects are in memory at once.
-const headersAtATime = 500
-
 // Headers lists the metadata of a kind's workloads, in pages. It returns nil for a kind that
 // isn't installed, and an empty slice when there are no workloads of the kind.
 func Headers(ctx context.Context, c client.Reader, kind kube.Kind, namespace string, selector labels.Selector) ([]Header, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	found := []Header{}
-	for {
-		err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(headersAtATime), client.Continue(list.Continue))
+	for o, err := range pages.Items(ctx, c, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}) {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.ResourceName(namespace), err)
 		}
-		for i := range list.Items {
-			found = append(found, header(kind, &list.Items[i]))
-		}
-		if list.Continue == "" {
-			return found, nil
-		}
+		found = append(found, header(kind, o))
 	}
+	return found, nil
 }
 
 func header(kind kube.Kind, o metav1.Object) Header {

@@ -7,12 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -135,21 +134,20 @@ func (l *Live) readSources(ctx context.Context, before map[place]*kube.Source) e
 
 // readMatching reads the sources that match a pattern.
 func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[place]*kube.Source) error {
-	list := kube.NewSourceList(p.Kind)
-	err := l.client.List(ctx, list, client.InNamespace(l.at.Namespace))
-	if l.hides(input.ID(p), err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list what %s/%s means: %w", p.Kind, p.Name, err)
-	}
-	return meta.EachListItem(list, func(o runtime.Object) error {
-		s, err := l.slim(o, before)
-		if err == nil && p.Matches(s.ID) {
+	for o, err := range pages.Items(ctx, l.client, kube.NewSourceList(p.Kind), client.InNamespace(l.at.Namespace)) {
+		if l.hides(input.ID(p), err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("list the sources of %s/%s: %w", p.Kind, p.Name, err)
+		}
+		if s, err := l.slim(o, before); err != nil {
+			return err
+		} else if p.Matches(s.ID) {
 			l.keep(s)
 		}
-		return err
-	})
+	}
+	return nil
 }
 
 func (l *Live) readSource(ctx context.Context, id input.ID, before map[place]*kube.Source) error {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -73,36 +74,28 @@ type Stored struct {
 // ShardOf is the name of the ConfigMap for a workload's entry, in a record of that name.
 func ShardOf(name string, key kube.Key) string { return shardName(name, storageKey(key)) }
 
-// shardsAtATime limits how many shards are in memory at once.
-const shardsAtATime = 16
-
 // ReadAll reads the record of the workloads in a namespace, or in all when it is empty.
 func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespace string) (Stored, error) {
 	all := Stored{Entries: map[kube.Key]record.Entry{}, Written: map[string]time.Time{}}
-	list := &corev1.ConfigMapList{}
 	var newest time.Time
-	for {
-		err := c.List(ctx, list, client.InNamespace(at.Namespace), client.MatchingLabels{settings.StateLabel: "true"}, client.Limit(shardsAtATime), client.Continue(list.Continue))
+	for o, err := range pages.Items(ctx, c, &corev1.ConfigMapList{}, client.InNamespace(at.Namespace), client.MatchingLabels{settings.StateLabel: "true"}) {
 		if err != nil {
 			return Stored{}, fmt.Errorf("read the record in namespace %s: %w", at.Namespace, err)
 		}
-		for _, cm := range list.Items {
-			if !strings.HasPrefix(cm.Name, at.Name+"-") {
-				continue
-			}
-			all.Found = true
-			written := kube.WrittenBy(&cm, kube.FieldManager)
-			all.Written[cm.Name] = written
-			if !written.Before(newest) {
-				newest, all.Version = written, cm.Annotations[settings.Version]
-			}
-			all.Used = append(all.Used, used(cm.Name, cm.Data))
-			all.add(cm.Data, namespace)
+		cm := o.(*corev1.ConfigMap)
+		if !strings.HasPrefix(cm.Name, at.Name+"-") {
+			continue
 		}
-		if list.Continue == "" {
-			return all, nil
+		all.Found = true
+		written := kube.WrittenBy(cm, kube.FieldManager)
+		all.Written[cm.Name] = written
+		if !written.Before(newest) {
+			newest, all.Version = written, cm.Annotations[settings.Version]
 		}
+		all.Used = append(all.Used, used(cm.Name, cm.Data))
+		all.add(cm.Data, namespace)
 	}
+	return all, nil
 }
 
 // add reads one shard. It skips texts that are neither an entry nor a newer program's: they

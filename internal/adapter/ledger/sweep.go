@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 )
 
 // Prefixes of keys that aren't workloads.
@@ -99,11 +101,11 @@ func (r *Records) goneNamespaces(ctx context.Context, all []ownedKey, known func
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	if err := r.client.List(ctx, list); err != nil {
-		return nil, err
-	}
-	for _, ns := range list.Items {
-		delete(gone, ns.Name)
+	for ns, err := range pages.Items(ctx, r.client, list) {
+		if err != nil {
+			return nil, err
+		}
+		delete(gone, ns.GetName())
 	}
 	return gone, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 )
 
 // History is a workload with its revisions at one moment.
@@ -35,9 +36,6 @@ type History struct {
 	// Holders are the living revisions, Current among them, by name.
 	Holders []*Holder
 }
-
-// pageSize is the number of revisions per list request.
-const pageSize = 250
 
 // errWatchEnded means that a watch has to be started again.
 var errWatchEnded = errors.New("the watch ended")
@@ -173,28 +171,16 @@ type MissingError struct{ error }
 // listed in pages.
 func (f *follower) listRevisions(ctx context.Context) (version string, err error) {
 	f.revisions = map[types.UID]client.Object{}
-	options := f.revisionOptions("")
-	options.Limit = pageSize
-	for {
-		list := f.kind.Revisions.NewList()
-		if err := f.client.List(ctx, list, options); err != nil {
+	list := f.kind.Revisions.NewList()
+	for o, err := range pages.Items(ctx, f.client, list, f.revisionOptions("")) {
+		if err != nil {
 			return "", fmt.Errorf("list the revisions of %s: %w", f.key, err)
 		}
-		if err := meta.EachListItem(list, f.keepControlled); err != nil {
-			return "", fmt.Errorf("read the revisions of %s: %w", f.key, err)
-		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return list.GetResourceVersion(), nil
+		if f.controls(o) {
+			f.setRevision(o.DeepCopyObject().(client.Object))
 		}
 	}
-}
-
-// keepControlled copies the kept objects: a pointer into a page would keep the page in memory.
-func (f *follower) keepControlled(item runtime.Object) error {
-	if o, ok := item.(client.Object); ok && f.controls(o) {
-		f.setRevision(o.DeepCopyObject().(client.Object))
-	}
-	return nil
+	return list.GetResourceVersion(), nil
 }
 
 func (f *follower) setRevision(o client.Object) {

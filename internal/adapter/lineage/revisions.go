@@ -3,15 +3,16 @@ package lineage
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
@@ -48,30 +49,74 @@ func eachRevision(ctx context.Context, c client.Reader, w *kube.Workload, see fu
 	if err != nil {
 		return -1, fmt.Errorf("read the selector of %s: %w", w.Key, err)
 	}
-	sort := w.Kind.Revisions
-	list := sort.NewList()
-	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return -1, fmt.Errorf("list %ss of %s: %w", sort.Kind, w.Key, err)
-	}
 	count, newest := 0, int64(0)
 	current = -1
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		o, ok := item.(client.Object)
-		if !ok || !controlledBy(o, w.UID) {
-			return nil
-		}
-		template, err := sort.TemplateOf(o)
+	for o, err := range ownRevisions(ctx, c, w, selector) {
 		if err != nil {
-			return nil //nolint:nilerr // one that cannot be read shows nothing
+			return -1, fmt.Errorf("list %ss of %s: %w", w.Kind.Revisions.Kind, w.Key, err)
+		}
+		template, err := w.Kind.Revisions.TemplateOf(o)
+		if err != nil {
+			continue
 		}
 		if makesPods(w, o, template) && (current < 0 || sequence(o) > newest) {
 			current, newest = count, sequence(o)
 		}
 		count++
 		see(o, template)
-		return nil
-	})
-	return current, err
+	}
+	return current, nil
+}
+
+// ownRevisions lists the revisions that the workload controls. As soon as another workload's
+// revision matches the selector, it reads only metadata to find the remaining ones: workloads
+// that select each other's revisions would otherwise each read all of them.
+func ownRevisions(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) iter.Seq2[client.Object, error] {
+	matching := []client.ListOption{client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}}
+	return func(yield func(client.Object, error) bool) {
+		seen, overlap := map[string]bool{}, false
+		for o, err := range pages.Items(ctx, c, w.Kind.Revisions.NewList(), matching...) {
+			if overlap = err == nil && !controlledBy(o, w.UID); overlap {
+				break
+			}
+			if !yield(o, err) || err != nil {
+				return
+			}
+			seen[o.GetName()] = true
+		}
+		if !overlap {
+			return
+		}
+		names, err := ownNames(ctx, c, w, matching)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, name := range names {
+			if seen[name] {
+				continue
+			}
+			for o, err := range pages.Items(ctx, c, w.Kind.Revisions.NewList(), client.InNamespace(w.Key.Namespace), client.MatchingFields{"metadata.name": name}) {
+				if !yield(o, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func ownNames(ctx context.Context, c client.Reader, w *kube.Workload, matching []client.ListOption) (names []string, err error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(w.Kind.Revisions.GroupVersion().WithKind(w.Kind.Revisions.Kind + "List"))
+	for o, err := range pages.Items(ctx, c, list, matching...) {
+		if err != nil {
+			return nil, err
+		}
+		if controlledBy(o, w.UID) {
+			names = append(names, o.GetName())
+		}
+	}
+	return names, nil
 }
 
 func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {

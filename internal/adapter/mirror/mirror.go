@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 )
 
 // Slim is the part of an API object that a mirror keeps.
@@ -91,6 +93,9 @@ type Mirror[T Slim[T]] struct {
 
 	// refusals counts consecutive refusals.
 	refusals atomic.Int32
+	// page is the number of objects in the next page of a list. Only the reflector's
+	// goroutine uses it.
+	page int64
 }
 
 // New makes a mirror that is empty until Run.
@@ -136,12 +141,17 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := sc.List.DeepCopyObject().(client.ObjectList)
 			o.ResourceVersion = pagedVersion(o.ResourceVersion)
+			if o.Continue == "" {
+				m.page = pages.First
+			}
+			o.Limit = m.page
 			if err := c.List(ctx, list, options(&o)); err != nil {
 				err = m.link.report(err)
 				m.restAfter(ctx, err)
 				return nil, err
 			}
 			m.refusals.Store(0)
+			m.page = pages.Next(list, m.page)
 			return m.slimPage(list)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -157,7 +167,7 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	// The reflector logs each failed attempt; the link reports each change instead.
 	silent := logr.Discard()
 	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent, Backoff: afterOutage()})
-	reflector.WatchListPageSize = pageSize
+	reflector.WatchListPageSize = pages.First // The size of each page replaces it.
 	reflector.RunWithContext(logr.NewContext(ctx, silent))
 }
 

@@ -10,10 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is the number of objects per request where lists do not stream. Each page is reduced
-// to slim copies before the next one is requested.
-const pageSize = 250
-
 // pagedVersion makes the API server respect the page size. For version "0" it returns everything
 // at once, regardless of the limit: at 17,500 Secrets of 20 KB that is 350 MB in one response.
 func pagedVersion(resourceVersion string) string {

@@ -73,9 +73,9 @@ func TestMirrorListsInPages(t *testing.T) {
 	cancel()
 	<-ended
 	want := []string{
-		fmt.Sprintf(`version "" limit %d continue ""`, pageSize),
-		fmt.Sprintf(`version "" limit %d continue "after-1"`, pageSize),
-		fmt.Sprintf(`version "" limit %d continue "after-2"`, pageSize),
+		`version "" limit 4 continue ""`,
+		`version "" limit 32 continue "after-1"`, // the objects are small
+		`version "" limit 256 continue "after-2"`,
 	}
 	if diff := cmp.Diff(want, server.asked); diff != "" {
 		t.Errorf("asked (-want +got)\n%s", diff)

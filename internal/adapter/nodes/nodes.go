@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 )
 
 // interval is how often the nodes are listed: a node of a new platform is a rare event.
@@ -88,12 +90,12 @@ func (n *Nodes) Read(ctx context.Context) error {
 func (n *Nodes) list(ctx context.Context) ([]Platform, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := n.client.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list the platforms of the nodes: %w", err)
-	}
 	var all []Platform
-	for _, node := range list.Items {
-		p := Platform{node.Labels[corev1.LabelOSStable], node.Labels[corev1.LabelArchStable]}
+	for node, err := range pages.Items(ctx, n.client, list) {
+		if err != nil {
+			return nil, fmt.Errorf("list the platforms of the nodes: %w", err)
+		}
+		p := Platform{node.GetLabels()[corev1.LabelOSStable], node.GetLabels()[corev1.LabelArchStable]}
 		if p.OS != "" && p.Architecture != "" && !slices.Contains(all, p) {
 			all = append(all, p)
 		}

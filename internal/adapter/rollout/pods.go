@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 	"github.com/lockstep-dev/lockstep/internal/core/pods"
@@ -38,15 +39,14 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := &corev1.PodList{}
-	if err := p.client.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list the pods of %s: %w", w.Key, err)
-	}
 	owners := newOwners(p.client, w)
 	var own []pods.Pod
 	foreign := 0
-	for i := range list.Items {
-		pod := &list.Items[i]
+	for o, err := range pages.Items(ctx, p.client, &corev1.PodList{}, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}) {
+		if err != nil {
+			return nil, fmt.Errorf("list the pods of %s: %w", w.Key, err)
+		}
+		pod := o.(*corev1.Pod)
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}

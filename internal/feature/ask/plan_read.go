@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -109,15 +110,19 @@ func (p *planner) readSources(ctx context.Context, namespace string) error {
 
 // list lists objects of a kind, none for a kind that isn't installed.
 func (p *planner) list(ctx context.Context, into client.ObjectList, namespace string, see func(runtime.Object) error) error {
-	err := p.Client.List(ctx, into, client.InNamespace(namespace))
-	switch {
-	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return err
+	for o, err := range pages.Items(ctx, p.Client, into, client.InNamespace(namespace)) {
+		switch {
+		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+			return nil
+		case err == nil:
+			err = see(o)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	p.read++
-	return meta.EachListItem(into, see)
+	return nil
 }
 
 // leaveUnread reports whether an error is only a missing permission, and notes it.

@@ -9,35 +9,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// atATime bounds how many objects are in memory at once.
-const atATime = 500
-
 // everyPage lists objects in pages, none for a kind that isn't installed.
 func everyPage(ctx context.Context, c client.Reader, list client.ObjectList, namespace string, each func(client.Object) error) error {
-	for {
-		err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(atATime), client.Continue(list.GetContinue()))
+	for o, err := range pages.Items(ctx, c, list, client.InNamespace(namespace)) {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil
+		}
+		if err == nil {
+			err = each(o)
 		}
 		if err != nil {
 			return err
 		}
-		err = meta.EachListItem(list, func(o runtime.Object) error { return each(o.(client.Object)) })
-		if err != nil || list.GetContinue() == "" {
-			return err
-		}
 	}
+	return nil
 }
 
 // readWorkloads lists the workloads with their namespaces' settings.

@@ -1,0 +1,71 @@
+// Package pages reads lists in pages of a bounded size.
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The first page of a list has First objects, the others about pageBytes and at most
+// maxPage objects.
+const (
+	First = 4
+
+	maxPage   = 500
+	pageBytes = 4 << 20
+)
+
+// Items reads a list in pages, so a tenant with large objects costs the memory of one page.
+// Keep copies of what you need: a pointer into an object keeps its page. An error ends the
+// list.
+func Items(ctx context.Context, c client.Reader, list client.ObjectList, options ...client.ListOption) iter.Seq2[client.Object, error] {
+	return func(yield func(client.Object, error) bool) {
+		for limit := int64(First); ; limit = Next(list, limit) {
+			page := append(options[:len(options):len(options)], client.Limit(limit), client.Continue(list.GetContinue()))
+			if err := c.List(ctx, list, page...); err != nil {
+				yield(nil, err)
+				return
+			}
+			err := meta.EachListItem(list, func(item runtime.Object) error {
+				o, ok := item.(client.Object)
+				if !ok {
+					return fmt.Errorf("unexpected type %T", item)
+				}
+				if !yield(o, nil) {
+					return errStopped
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, errStopped) {
+				yield(nil, err)
+			}
+			if err != nil || list.GetContinue() == "" {
+				return
+			}
+		}
+	}
+}
+
+var errStopped = errors.New("the caller has seen enough")
+
+// Next is the size of the page after this one. It is at most eight times as large: the
+// first objects of a list may be small by chance.
+func Next(page client.ObjectList, limit int64) int64 {
+	var objects, size int64
+	_ = meta.EachListItem(page, func(item runtime.Object) error {
+		if o, ok := item.(interface{ Size() int }); ok {
+			objects, size = objects+1, size+int64(o.Size())
+		}
+		return nil
+	})
+	if size == 0 {
+		return limit
+	}
+	return min(max(1, objects*pageBytes/size), 8*limit, maxPage)
+}

@@ -21,6 +21,8 @@ type area struct {
 	selector  labels.Selector // of workloads
 	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
 	workloads map[schema.GroupKind]*mirror.Mirror[*kube.Workload]
+	// names are those of the sources.
+	names names
 	// stays are the watches of guests.
 	stays []Stay
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -193,21 +194,21 @@ func (c *Cache) LacksNamespace(name string) bool {
 	return !ok && c.options.Selector == nil || ok && ns.Deleting
 }
 
-// SourcesMatching lists the sources of a namespace for which match is true.
-func (c *Cache) SourcesMatching(namespace string, match func(input.ID) bool) []input.ID {
-	a, ok := c.areas.Of(namespace)
-	if !ok {
-		return nil
-	}
-	var found []input.ID
-	for _, m := range a.sources {
-		m.EachIn(namespace, func(s *kube.Source) {
-			if !s.OwnRecord && match(s.ID) {
-				found = append(found, s.ID)
+// SourcesMatching are the sources of a namespace that match a pattern, by name. It looks only
+// at names with the pattern's prefix.
+func (c *Cache) SourcesMatching(namespace string, p settings.Pattern) iter.Seq[input.ID] {
+	return func(yield func(input.ID) bool) {
+		a, ok := c.areas.Of(namespace)
+		if !ok {
+			return
+		}
+		for name := range a.names.withPrefix(a.sources[p.Kind], place{namespace, input.ID(p)}, p.Prefix()) {
+			id := input.ID{Kind: p.Kind, Name: name}
+			if _, exists := c.Source(namespace, id); exists && p.Matches(id) && !yield(id) {
+				return
 			}
-		})
+		}
 	}
-	return found
 }
 
 // Users lists the workloads that reference the source or list it in their settings.
@@ -288,6 +289,9 @@ func (c *Cache) sourceChanged(old, now *kube.Source) {
 	s := now
 	if s == nil {
 		s = old
+	}
+	if a, ok := c.areas.Of(s.Namespace); ok && (old == nil || now == nil) {
+		a.names.forget(place{s.Namespace, s.ID})
 	}
 	for _, key := range c.users.of(s.Namespace, s.ID) {
 		c.wake(key)

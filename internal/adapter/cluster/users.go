@@ -15,8 +15,8 @@ type users struct {
 	mu sync.RWMutex
 	// exact holds workloads by each source that they name.
 	exact map[place]map[kube.Key]struct{}
-	// globs holds, by namespace, workloads that list sources by pattern.
-	globs map[string]map[kube.Key][]settings.Pattern
+	// globs holds, by namespace, workloads that ask for sources by pattern.
+	globs map[string]*globs
 }
 
 type place struct {
@@ -25,7 +25,7 @@ type place struct {
 }
 
 func newUsers(words settings.Vocabulary) *users {
-	return &users{words: words, exact: map[place]map[kube.Key]struct{}{}, globs: map[string]map[kube.Key][]settings.Pattern{}}
+	return &users{words: words, exact: map[place]map[kube.Key]struct{}{}, globs: map[string]*globs{}}
 }
 
 // of returns the workloads that use the source or list it.
@@ -36,14 +36,7 @@ func (u *users) of(namespace string, source input.ID) []kube.Key {
 	for key := range u.exact[place{namespace, source}] {
 		keys = append(keys, key)
 	}
-	for key, patterns := range u.globs[namespace] {
-		for _, p := range patterns {
-			if p.Matches(source) {
-				keys = append(keys, key)
-				break
-			}
-		}
-	}
+	keys = u.globs[namespace].appendUsers(keys, source)
 	return keys
 }
 
@@ -60,7 +53,7 @@ func (u *users) replace(old, now *kube.Workload) {
 }
 
 func (u *users) insert(w *kube.Workload) {
-	exact, globs := u.wishes(w)
+	exact, patterns := u.wishes(w)
 	for _, source := range exact {
 		at := place{w.Key.Namespace, source}
 		if u.exact[at] == nil {
@@ -68,16 +61,16 @@ func (u *users) insert(w *kube.Workload) {
 		}
 		u.exact[at][w.Key] = struct{}{}
 	}
-	if len(globs) > 0 {
+	for _, p := range patterns {
 		if u.globs[w.Key.Namespace] == nil {
-			u.globs[w.Key.Namespace] = map[kube.Key][]settings.Pattern{}
+			u.globs[w.Key.Namespace] = newGlobs()
 		}
-		u.globs[w.Key.Namespace][w.Key] = globs
+		u.globs[w.Key.Namespace].add(p, w.Key)
 	}
 }
 
 func (u *users) remove(w *kube.Workload) {
-	exact, _ := u.wishes(w)
+	exact, patterns := u.wishes(w)
 	for _, source := range exact {
 		at := place{w.Key.Namespace, source}
 		delete(u.exact[at], w.Key)
@@ -85,8 +78,10 @@ func (u *users) remove(w *kube.Workload) {
 			delete(u.exact, at)
 		}
 	}
-	delete(u.globs[w.Key.Namespace], w.Key)
-	if len(u.globs[w.Key.Namespace]) == 0 {
+	for _, p := range patterns {
+		u.globs[w.Key.Namespace].remove(p, w.Key)
+	}
+	if u.globs[w.Key.Namespace].isEmpty() {
 		delete(u.globs, w.Key.Namespace)
 	}
 }

@@ -101,23 +101,49 @@ func TestUsersReplaceLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestPatternsLookAtTheirNamespace: what a pattern means is looked for among the sources
-// of its own namespace only, however many others there are.
-func TestPatternsLookAtTheirNamespace(t *testing.T) {
+// TestPatternsSearchTheirPrefix: a pattern is compared only with names that begin like it, in
+// its own namespace, however many others there are.
+func TestPatternsSearchTheirPrefix(t *testing.T) {
 	t.Parallel()
-	c := NewCache(nil, CacheOptions{Sources: []input.Kind{input.KindConfigMap}, Vocabulary: settings.Native{}, Now: time.Now})
+	c := NewCache(nil, CacheOptions{Sources: []input.Kind{input.KindConfigMap, input.KindSecret}, Vocabulary: settings.Native{}, Now: time.Now})
 	c.hashers = kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{}}
 	all, _ := c.areas.Of("")
-	for i := range 100 {
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("n", i%50), Name: fmt.Sprint("app-", i), ResourceVersion: "1"}}
-		if err := all.sources[input.KindConfigMap].Add(cm); err != nil {
+	sources := all.sources[input.KindConfigMap]
+	add := func(namespace, name string) *corev1.ConfigMap {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: "1"}}
+		if err := sources.Add(cm); err != nil {
 			t.Fatal(err)
 		}
+		return cm
 	}
-	looked := 0
-	found := c.SourcesMatching("n7", func(input.ID) bool { looked++; return true })
-	slices.SortFunc(found, func(a, b input.ID) int { return strings.Compare(a.Name, b.Name) })
-	if want := []input.ID{input.ConfigMap("app-57"), input.ConfigMap("app-7")}; looked != 2 || !slices.Equal(found, want) {
-		t.Errorf("looked at %d sources and found %v, want %v and no others", looked, found, want)
+	for i := range 100 {
+		add(fmt.Sprint("n", i%50), fmt.Sprint("app-", i))
+		add("n7", fmt.Sprint("other-", i))
+	}
+	search := func(pattern string) (found []string) {
+		for id := range c.SourcesMatching("n7", settings.Pattern{Kind: input.KindConfigMap, Name: pattern}) {
+			found = append(found, id.Name)
+		}
+		return found
+	}
+	if diff := cmp.Diff([]string{"app-57", "app-7"}, search("app-*")); diff != "" {
+		t.Errorf("app-* (-want +got):\n%s", diff)
+	}
+	compared := slices.Collect(all.names.withPrefix(sources, place{"n7", input.ConfigMap("")}, "app-"))
+	if len(compared) != 2 {
+		t.Errorf("a pattern is compared with %v, want only the names of its namespace that begin like it", compared)
+	}
+	gone := add("n7", "app-1")
+	if diff := cmp.Diff([]string{"app-1", "app-57", "app-7"}, search("app-*")); diff != "" {
+		t.Errorf("after a source was created (-want +got):\n%s", diff)
+	}
+	if err := sources.Delete(gone); err != nil {
+		t.Fatal(err)
+	}
+	if got := search("*7"); len(got) != 12 {
+		t.Errorf("*7 finds %v, want app-7, app-57 and ten others, and not the deleted source", got)
+	}
+	if got := search("nothing-*"); got != nil {
+		t.Errorf("nothing-* finds %v", got)
 	}
 }

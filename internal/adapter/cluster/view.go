@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // View holds the workloads, sources and namespaces that a command has read. It supports the same
@@ -57,15 +59,15 @@ func (v *View) Source(namespace string, id input.ID) (*kube.Source, bool) {
 	return s, ok
 }
 
-// SourcesMatching lists the sources of a namespace for which match is true.
-func (v *View) SourcesMatching(namespace string, match func(input.ID) bool) []input.ID {
-	var found []input.ID
-	for at := range v.sources {
-		if at.namespace == namespace && match(at.source) {
-			found = append(found, at.source)
+// SourcesMatching are the sources of a namespace that match a pattern.
+func (v *View) SourcesMatching(namespace string, p settings.Pattern) iter.Seq[input.ID] {
+	return func(yield func(input.ID) bool) {
+		for at := range v.sources {
+			if at.namespace == namespace && p.Matches(at.source) && !yield(at.source) {
+				return
+			}
 		}
 	}
-	return found
 }
 
 // Absent is the version of a source that does not exist.

@@ -123,6 +123,9 @@ type Assessment struct {
 	Warnings []Warning
 	// Searched are digests of the patterns by which the family searched for inputs.
 	Searched []string
+	// TooMany describes how the workload asks for too many inputs, empty when it doesn't.
+	// There is no finding then.
+	TooMany string
 	// AwaitsStatus is true when a change of the workload's status is a reason to assess it
 	// again, and Recheck is when to assess it again without an event; zero for never.
 	AwaitsStatus bool

@@ -202,7 +202,7 @@ func FollowExplanations() []Explanation {
 		{Evicted, "Every pod is newer than the change."},
 		{Refreshed, "The pods were touched so that the kubelets refresh their mounted files at once; nothing was restarted."},
 		{NotRefreshable, "A changed source is not mounted, or is read as environment or by sub-path, which only a restart repeats."},
-		{TooManySources, "The workload asks for more than 256 ConfigMaps and Secrets, their names have more than 16 KiB together, or `lockstep.dev/reload` has more than 64 patterns or 512 elements; it is left alone until it asks for less."},
+		{TooManySources, "The workload asks for more than 256 ConfigMaps and Secrets, their names have more than 16 KiB together, or `lockstep.dev/reload` has more than 64 patterns, 8 patterns that begin with a star, or 512 elements; it is left alone until it asks for less."},
 		{RecordTooNew, "A newer version of Lockstep wrote the record of this workload in a form that this one cannot read. The record stays untouched and the workload is not moved; run the newer version again."},
 		{RecordFull, "The workloads of this namespace take all that one namespace can have of a part of the record, or that part is full. This workload came last or asks for more than before, and is left alone until there is room: delete workloads that are not needed, or let them follow less."},
 		{RecordUnwritable, "A ConfigMap of the record (`lockstep-state-NN`) cannot be written: the event on it, `/readyz?verbose` and the log say why. Its workloads are followed from memory, and it is tried again; until then a restart of the controller forgets what they were given meanwhile. All others are not affected."},

@@ -3,11 +3,13 @@ package settings
 import "strings"
 
 const (
-	// MaxPatterns bounds the patterns of one annotation. Each is compared with every
-	// source of the namespace.
+	// MaxPatterns bounds the patterns of one annotation. Each is compared with the names
+	// that begin like it.
 	MaxPatterns = 64
-	// maxElements bounds how many elements of an annotation are read: it can be 256 KiB
-	// long.
+	// MaxStars bounds the patterns that begin with a star, which are compared with every
+	// name of the namespace.
+	MaxStars = 8
+	// maxElements bounds the elements of one annotation, which can have 256 KiB.
 	maxElements = 512
 )
 

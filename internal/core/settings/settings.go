@@ -95,6 +95,12 @@ func (p Pattern) Matches(s input.ID) bool {
 	return p.Kind == s.Kind && matchStars(p.Name, s.Name)
 }
 
+// Prefix is the beginning that all names of the pattern share, empty when it begins with a star.
+func (p Pattern) Prefix() string {
+	prefix, _, _ := strings.Cut(p.Name, "*")
+	return prefix
+}
+
 // IsGlob reports whether the pattern can match more than one name.
 func (p Pattern) IsGlob() bool {
 	return strings.Contains(p.Name, "*")
@@ -257,17 +263,22 @@ func (in *Intent) readReload(annotations map[string]string) {
 // readList reads the elements until one isn't understood, or there are too many: a long
 // list must not make other workloads wait.
 func (in *Intent) readList(value string) {
-	elements, patterns, problems := 0, 0, len(in.Mistakes.Problems)
+	elements, patterns, stars, problems := 0, 0, 0, len(in.Mistakes.Problems)
 	for element := range strings.SplitSeq(value, ",") {
 		listed := len(in.Listed)
 		in.readElement(strings.TrimSpace(element), value)
 		elements++
 		if len(in.Listed) > listed && in.Listed[listed].IsGlob() {
 			patterns++
+			if in.Listed[listed].Prefix() == "" {
+				stars++
+			}
 		}
 		switch {
 		case patterns > MaxPatterns:
 			in.TooMany = fmt.Sprintf("annotation %s has more than %d patterns", Reload, MaxPatterns)
+		case stars > MaxStars:
+			in.TooMany = fmt.Sprintf("annotation %s has more than %d patterns that begin with a star, and each of them is compared with every name", Reload, MaxStars)
 		case elements > maxElements:
 			in.TooMany = fmt.Sprintf("annotation %s has more than %d elements", Reload, maxElements)
 		case len(in.Mistakes.Problems) == problems:

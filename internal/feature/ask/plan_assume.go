@@ -64,7 +64,7 @@ func (p *planner) assumeAll(w *kube.Workload) record.Entry {
 		if !pattern.IsGlob() {
 			add(input.ID(pattern))
 		}
-		for _, id := range p.overlay.Before.SourcesMatching(w.Key.Namespace, pattern.Matches) {
+		for id := range p.overlay.Before.SourcesMatching(w.Key.Namespace, pattern) {
 			add(id)
 		}
 	}

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 // View is the part of the cluster that configs reads.
 type View interface {
 	Source(namespace string, id input.ID) (*kube.Source, bool)
-	SourcesMatching(namespace string, match func(input.ID) bool) []input.ID
+	SourcesMatching(namespace string, p settings.Pattern) iter.Seq[input.ID]
 	Namespace(name string) (*kube.Namespace, bool)
 	// Knows reports whether the sources of a kind have been listed at all. Until then, a
 	// source that isn't found may still exist.
@@ -56,6 +57,9 @@ func (i *Inputs) Kinds() []input.Kind {
 // was delivered.
 func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry, past kube.AskPast) (input.Assessment, error) {
 	refs := i.followed(w, intent, given)
+	if excess := input.Excess(sourcesOf(refs)); excess != "" {
+		return input.Assessment{TooMany: excess}, nil
+	}
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
@@ -253,8 +257,10 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 			found[input.ID(p)] = true
 			continue
 		}
-		for _, s := range i.options.View.SourcesMatching(namespace, p.Matches) {
-			found[s] = found[s] || i.mayMatch(namespace, s)
+		for s := range i.options.View.SourcesMatching(namespace, p) {
+			if found[s] = found[s] || i.mayMatch(namespace, s); len(found) > input.MaxInputs {
+				break // The rest doesn't matter: these are too many.
+			}
 		}
 		for s := range given.Inputs {
 			if p.Matches(s) {
@@ -270,6 +276,14 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 	}
 	slices.SortFunc(sources, func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
 	return sources
+}
+
+func sourcesOf(refs []podrefs.Ref) []input.ID {
+	ids := make([]input.ID, 0, len(refs))
+	for _, ref := range refs {
+		ids = append(ids, ref.Source)
+	}
+	return ids
 }
 
 // ownSettings are the source's settings. A source that is gone or can't be read keeps its

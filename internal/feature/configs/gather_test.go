@@ -2,6 +2,7 @@ package configs_test
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -31,14 +32,14 @@ func (c cluster) Source(_ string, id input.ID) (*kube.Source, bool) {
 	return s, ok
 }
 
-func (c cluster) SourcesMatching(_ string, match func(input.ID) bool) []input.ID {
-	var found []input.ID
-	for id := range c.sources {
-		if match(id) {
-			found = append(found, id)
+func (c cluster) SourcesMatching(_ string, p settings.Pattern) iter.Seq[input.ID] {
+	return func(yield func(input.ID) bool) {
+		for id := range c.sources {
+			if p.Matches(id) && !yield(id) {
+				return
+			}
 		}
 	}
-	return found
 }
 
 func (c cluster) Namespace(string) (*kube.Namespace, bool) { return c.namespace, c.namespace != nil }

@@ -1,22 +1,12 @@
 package follow
 
 import (
-	"fmt"
+	"cmp"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
-
-// maxSources bounds the inputs that are recorded for one workload and shown in its
-// template. A ConfigMap of the record stores 1 MiB for many workloads, and the API server
-// rejects one that is too large as a whole. A workload that asks for more must not harm
-// the others.
-const maxSources = 256
-
-// maxNames bounds the names of those sources together. The API server doesn't check the
-// names in a pod template, so a single one could fill the object.
-const maxNames = 16 << 10
 
 // roomCheck is how often to check whether the record has room again.
 const roomCheck = time.Minute
@@ -55,20 +45,11 @@ func recordFull(s situation) (Decision, bool) {
 
 // excess describes how the workload asks for too much, empty when it doesn't.
 func (in Observation) excess() string {
-	if in.Intent.TooMany != "" {
-		return in.Intent.TooMany
-	}
-	if len(in.Findings) > maxSources {
-		return fmt.Sprintf("it asks for more than %d ConfigMaps and Secrets", maxSources)
-	}
-	length := 0
+	ids := make([]input.ID, 0, len(in.Findings))
 	for _, f := range in.Findings {
-		length += len(f.ID.Name)
+		ids = append(ids, f.ID)
 	}
-	if length > maxNames {
-		return fmt.Sprintf("it asks for ConfigMaps and Secrets whose names have more than %d KiB together", maxNames>>10)
-	}
-	return ""
+	return cmp.Or(in.Intent.TooMany, in.TooMany, input.Excess(ids))
 }
 
 // mistake is a decision to wait until a user has corrected something. The record stays as

@@ -310,17 +310,17 @@ func decideCases() map[string]decideCase {
 		},
 		"TooManySources": {
 			reason: "one workload must not fill the record of others, and keeps what it was given", known: true, pending: ago(time.Hour),
-			findings: manySources(maxSources + 1),
+			findings: manySources(input.MaxInputs + 1),
 			want:     Decision{Verb: Leave, Reason: input.TooManySources, PendingSince: ago(time.Hour)}, says: []string{"256"},
 		},
 		"LongNames": {
 			reason: "a pod template may name anything, of any length", known: true, pending: ago(time.Hour),
-			findings: []input.Finding{inStep(input.ConfigMap(strings.Repeat("a", maxNames+1)))},
+			findings: []input.Finding{inStep(input.ConfigMap(strings.Repeat("a", input.MaxNames+1)))},
 			want:     Decision{Verb: Leave, Reason: input.TooManySources, PendingSince: ago(time.Hour)}, says: []string{"names", "16 KiB"},
 		},
 		"ManySources": {
 			reason:   "as many as there may be",
-			findings: manySources(maxSources),
+			findings: manySources(input.MaxInputs),
 			want:     Decision{Verb: Leave, Reason: input.InStep},
 		},
 		"TemplateLost": {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -50,6 +51,18 @@ func notify(t testing.TB, url, body string, headers ...string) int {
 	}
 	defer response.Body.Close()
 	return response.StatusCode
+}
+
+// awaitListener waits until a process accepts connections at the address.
+func awaitListener(t testing.TB, address string) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			err = connection.Close()
+		}
+		return err == nil, fmt.Sprintf("connect to %s: %v", address, err)
+	})
 }
 
 // TestPushIsNotified: a registry that tells of a push has the image moved, although it is
@@ -130,6 +143,7 @@ func TestNotificationAtAReplica(t *testing.T) {
 	leader := g.open(t, append(webhookFlags(t, addresses[0]), election...)...)
 	g.awaitImage(t, web, "app", first)
 	inprocess.StartController(t, g.World, append(append(g.flags, webhookFlags(t, addresses[1])...), election...)...)
+	awaitListener(t, addresses[1])
 	send := func(address string) int {
 		return notify(t, "http://"+address+"/generic/"+webhookSecret, fmt.Sprintf(`{"image":%q}`, g.at("app")))
 	}

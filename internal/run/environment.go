@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -86,9 +87,11 @@ func plainLevel(_ []string, a slog.Attr) slog.Attr {
 // bench/README.md has the figures.
 const gcPercent = 50
 
-// BoundGarbage applies gcPercent, unless the environment sets GOGC.
+// BoundGarbage applies gcPercent and 90% of the container's memory limit, where GOGC and
+// GOMEMLIMIT aren't set. Near the limit the runtime collects more often instead of exceeding it.
 func (e Environment) BoundGarbage() {
 	if _, set := e.Lookup("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
+	_, _ = memlimit.Set() // There is nothing to follow outside of a container.
 }

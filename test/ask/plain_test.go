@@ -54,6 +54,16 @@ func touched(t testing.TB, s *stage, name string) {
 	s.touch(t, name)
 }
 
+// swollen gives the ConfigMap of the Deployment's name more keys than Lockstep keeps.
+func swollen(t testing.TB, s *stage, name string) {
+	t.Helper()
+	var keys strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&keys, "key-%04d: x, ", i)
+	}
+	s.change(t, "configmap/"+name, "{data: {"+keys.String()+"}}")
+}
+
 // undone lets a change be rolled out and takes it back.
 func undone(t testing.TB, s *stage, name string) {
 	t.Helper()
@@ -95,6 +105,7 @@ func plainScenes() group {
 			{reason: input.StrategyOff, where: inState, make: app(auto + ", " + settings.Strategy + ": evict"), bring: touched},
 			{reason: input.TooManySources, where: inState, make: app(settings.Reload + ": '" + strings.Repeat("configmap/a-*,", 64) + "configmap/b-*'")},
 			{reason: input.NoTemplate, where: inState, ref: "replicationcontroller/bare", make: bare},
+			{reason: input.TooManyKeys, where: inWarnings, make: app(auto), bring: swollen},
 			{reason: input.SourceUnknown, where: inWarnings, make: app(settings.Reload + ": 'configmap/sourceunknown,configmap/nowhere'"), also: isInStep},
 			{reason: input.Reloaded, where: inEvents, make: app(auto), bring: touched, also: isInStep},
 			{reason: input.WouldReload, where: inEvents, make: app(auto + ", " + settings.Observe + ": 'true'"), bring: touched, also: isInStep},

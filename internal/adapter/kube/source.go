@@ -33,6 +33,8 @@ type Source struct {
 	// Immutable is true for an object whose content cannot change. Nodes don't watch it: they
 	// keep the loaded content while a pod refers to it.
 	Immutable bool
+	// TooManyKeys is true for a source with more keys than Lockstep keeps. It has no Content.
+	TooManyKeys bool
 	// Token is true for a Secret with a service account token, which the cluster renews by
 	// itself.
 	Token bool
@@ -93,7 +95,7 @@ func (s *Source) First(how mirror.Arrival) {
 
 // SameAs reports whether two copies are equal in everything that matters to Lockstep.
 func (s *Source) SameAs(old *Source) bool {
-	return s.Content.Equal(old.Content) && s.Immutable == old.Immutable && maps.Equal(s.Annotations, old.Annotations)
+	return s.TooManyKeys == old.TooManyKeys && s.Content.Equal(old.Content) && s.Immutable == old.Immutable && maps.Equal(s.Annotations, old.Annotations)
 }
 
 // Hashers digests each kind of source in its own way.
@@ -109,6 +111,9 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	case *corev1.ConfigMap:
 		s := newSource(input.ConfigMap(o.Name), o, words)
 		s.Immutable = ptr.Deref(o.Immutable, false)
+		if s.TooManyKeys = tooManyKeys(o.Data) || tooManyKeys(o.BinaryData); s.TooManyKeys {
+			return s, nil
+		}
 		s.Content = h.Kinds[input.KindConfigMap].Content(o.Data, o.BinaryData)
 		if h.Legacy {
 			s.Legacy = fingerprint.LegacyConfigMap(o.Data)
@@ -117,6 +122,9 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	case *corev1.Secret:
 		s := newSource(input.Secret(o.Name), o, words)
 		s.Immutable, s.Token = ptr.Deref(o.Immutable, false), o.Type == corev1.SecretTypeServiceAccountToken
+		if s.TooManyKeys = tooManyKeys(o.Data); s.TooManyKeys {
+			return s, nil
+		}
 		s.Content = h.Kinds[input.KindSecret].At(o.Namespace, string(input.KindSecret), o.Name).Content(nil, o.Data)
 		if h.Legacy {
 			s.Legacy = fingerprint.LegacySecret(o.Data)
@@ -124,6 +132,21 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 		return s, nil
 	}
 	return nil, fmt.Errorf("unexpected type %T", object)
+}
+
+// MaxKeyBytes bounds the keys that are kept of one source: their names, and perKey for the
+// digest of each. An object of 1 MiB could otherwise cost several times as much memory.
+const (
+	MaxKeyBytes = 64 << 10
+	perKey      = 32
+)
+
+func tooManyKeys[V any](data map[string]V) bool {
+	size := 0
+	for key := range data {
+		size += len(key) + perKey
+	}
+	return size > MaxKeyBytes
 }
 
 func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source {

@@ -41,6 +41,9 @@ type Workload struct {
 	// Borrows is the workload whose template this one uses instead of its own, as a Rollout with
 	// a workloadRef does; the zero Key for most.
 	Borrows Key
+	// Excess says that the workload is too large to be kept, empty for most. It has no
+	// Selector, References and Images then.
+	Excess string
 	// Problem says why the object has no pod template, empty when it has one.
 	Problem string
 	PodTemplate
@@ -265,6 +268,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
 	w.RolledOutBy, w.HasAnnotations = m.GetAnnotations()[settings.RolledOutBy], len(m.GetAnnotations()) > 0
+	w.bound()
 	w.RolledOutAt, w.WrittenAt, w.AskedAt, w.TemplateAt = rolledOutAt(m), writtenAt(m), askedAt(m), TemplateWriter(m).At
 	return w, nil
 }
@@ -338,5 +342,5 @@ func ownSettings(m metav1.Object, words settings.Vocabulary) map[string]string {
 		}
 		own[key] = value
 	}
-	return own
+	return settings.Limit(own)
 }

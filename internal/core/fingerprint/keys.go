@@ -25,12 +25,26 @@ func SomeKeys(names ...string) Keys {
 	return Keys{names: slices.Compact(sorted)}
 }
 
-// Union returns the keys that either set holds.
-func (k Keys) Union(other Keys) Keys {
-	if k.all || other.all {
-		return AllKeys()
+// Union returns the keys that any of the sets holds.
+func Union(sets ...Keys) Keys {
+	var names []string
+	for _, k := range sets {
+		if k.all {
+			return k
+		}
+		names = append(names, k.names...)
 	}
-	return SomeKeys(append(slices.Clone(k.names), other.names...)...)
+	return SomeKeys(names...)
+}
+
+// Size is about how many bytes the set needs.
+func (k Keys) Size() int {
+	const perName = 16
+	size := 0
+	for _, name := range k.names {
+		size += perName + len(name)
+	}
+	return size
 }
 
 // Has reports whether the set holds the key.

@@ -39,7 +39,15 @@ func Extract(spec *corev1.PodSpec) []Ref {
 	return found.sorted()
 }
 
-type refs map[input.ID]Ref
+type refs map[input.ID]*merged
+
+// merged is the Ref of a source, and the keys of each place: a template can name one source in
+// thousands of places, and their union is built once.
+type merged struct {
+	Ref
+
+	keys []fingerprint.Keys
+}
 
 // add merges one place into the Ref of its source.
 func (r refs) add(place Ref) {
@@ -48,21 +56,21 @@ func (r refs) add(place Ref) {
 	}
 	known, seen := r[place.Source]
 	if !seen {
-		r[place.Source] = place
+		r[place.Source] = &merged{place, []fingerprint.Keys{place.Keys}}
 		return
 	}
-	known.Keys = known.Keys.Union(place.Keys)
+	known.keys = append(known.keys, place.Keys)
 	known.Optional = known.Optional && place.Optional
 	known.Env = known.Env || place.Env
 	known.Volume = known.Volume || place.Volume
 	known.SubPath = known.SubPath || place.SubPath
-	r[place.Source] = known
 }
 
 func (r refs) sorted() []Ref {
 	list := make([]Ref, 0, len(r))
-	for _, ref := range r {
-		list = append(list, ref)
+	for _, m := range r {
+		m.Keys = fingerprint.Union(m.keys...)
+		list = append(list, m.Ref)
 	}
 	slices.SortFunc(list, func(a, b Ref) int { return cmp.Compare(a.Source.String(), b.Source.String()) })
 	return list

@@ -38,6 +38,10 @@ func isForImages(key string) bool {
 // readImages reads the requests for container images. An annotation that isn't understood
 // affects only its own container.
 func (in *Intent) readImages(annotations map[string]string) {
+	if excess := TooManyContainerKeys(annotations, isForImages); excess != "" {
+		in.TooMany = excess
+		return
+	}
 	for key, value := range annotations {
 		container, found := strings.CutPrefix(key, ImagePrefix)
 		if !found {

@@ -250,6 +250,10 @@ func (in *Intent) readReload(annotations map[string]string) {
 		return
 	}
 	in.Mode = Follow
+	if len(value) > maxReload {
+		in.TooMany = fmt.Sprintf("annotation %s has more than %d KiB", Reload, maxReload>>10)
+		return
+	}
 	in.readList(value)
 	if in.TooMany != "" {
 		in.Listed = nil

@@ -378,7 +378,7 @@ func ofWorkload(r input.Reason) bool {
 	switch r {
 	case input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
 		input.Reloaded, input.WouldReload, input.ReloadFailed, input.StrategyOff, input.Evicting, input.Evicted,
-		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources,
+		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources, input.TooManyKeys,
 		input.RecordTooNew, input.BeyondStrategy, input.Released, input.Paused, input.AwaitsPods, input.OtherInstallation, input.Following, input.RecordFull, input.RecordUnwritable, input.ReloadOff:
 		return true
 	default:

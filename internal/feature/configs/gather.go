@@ -2,6 +2,7 @@ package configs
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -63,10 +64,16 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
-			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Versions: input.Versions{Delivered: given.Inputs[ref.Source].Version}, Live: true})
+			all.Findings = append(all.Findings, unread(ref.Source, given))
 			continue
 		}
 		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
+		if source != nil && source.TooManyKeys {
+			all.Findings = append(all.Findings, unread(ref.Source, given))
+			all.Warnings = append(all.Warnings, input.Warning{Reason: input.TooManyKeys, Text: fmt.Sprintf(
+				"%s is not followed: the names of its keys, with 32 bytes for each, have more than %d KiB; split it", ref.Source, kube.MaxKeyBytes>>10)})
+			continue
+		}
 		o := i.observe(w, ref, source, given)
 		o.Timeline.Record.Searched = ref.Listed && wasSearched(ref.Source, intent, given)
 		v := Decide(o)
@@ -82,6 +89,12 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		all.Warnings = append(all.Warnings, warnings(ref, source)...)
 	}
 	return all, nil
+}
+
+// unread is the finding on a source whose content isn't known. Its delivered version stays on
+// record.
+func unread(id input.ID, given record.Entry) input.Finding {
+	return input.Finding{ID: id, Reason: input.Unreadable, Versions: input.Versions{Delivered: given.Inputs[id].Version}, Live: true}
 }
 
 // observe gathers everything that the verdict on one source depends on.

@@ -2,8 +2,10 @@ package configs_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -174,6 +176,43 @@ func TestAssessUnreadable(t *testing.T) {
 	want := map[input.ID]input.Reason{input.ConfigMap("app"): input.InStep, input.Secret("db"): input.Unreadable}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestAssessTooManyKeys: a source that is too large for Lockstep stays on record as it was
+// delivered, is reported with the bound, and the others are followed.
+func TestAssessTooManyKeys(t *testing.T) {
+	t.Parallel()
+	large := source(input.ConfigMap("app"), "2")
+	large.TooManyKeys, large.Content = true, fingerprint.Content{}
+	view := clusterOf(large, source(input.Secret("db"), "2"))
+	all, err := inputs(view).Assess(t.Context(), web(), reload("auto,secret/db"), given(map[input.ID]string{input.ConfigMap("app"): "1", input.Secret("db"): "1"}), (&history{}).ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[input.ID]input.Reason{}
+	for _, f := range all.Findings {
+		got[f.ID] = f.Reason
+	}
+	if diff := cmp.Diff(map[input.ID]input.Reason{input.ConfigMap("app"): input.Unreadable, input.Secret("db"): input.Changed}, got); diff != "" {
+		t.Errorf("findings (-want +got)\n%s", diff)
+	}
+	if len(all.Warnings) != 1 || all.Warnings[0].Reason != input.TooManyKeys || !strings.Contains(all.Warnings[0].Text, "configmap/app") || !strings.Contains(all.Warnings[0].Text, "64 KiB; split it") {
+		t.Errorf("the warnings are %v, want one that names the source, the bound and the way out", all.Warnings)
+	}
+}
+
+// TestAssessTooManySources: patterns that match more than one workload may follow build no
+// findings.
+func TestAssessTooManySources(t *testing.T) {
+	t.Parallel()
+	var many []*kube.Source
+	for i := range 2 * input.MaxInputs {
+		many = append(many, source(input.ConfigMap(fmt.Sprint("app-", i)), "1"))
+	}
+	all, err := inputs(clusterOf(many...)).Assess(t.Context(), web(), reload("configmap/app-*"), record.Entry{}, (&history{}).ask)
+	if err != nil || len(all.Findings) > 0 || !strings.Contains(all.TooMany, "more than 256") {
+		t.Errorf("%d findings, too many is %q, error %v; want no finding and the bound", len(all.Findings), all.TooMany, err)
 	}
 }
 

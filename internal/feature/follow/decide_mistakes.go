@@ -49,7 +49,11 @@ func (in Observation) excess() string {
 	for _, f := range in.Findings {
 		ids = append(ids, f.ID)
 	}
-	return cmp.Or(in.Intent.TooMany, in.TooMany, input.Excess(ids))
+	excess := cmp.Or(in.Intent.TooMany, in.TooMany, input.Excess(ids))
+	if excess == "" && in.asksToBeFollowed() {
+		return in.State.TooLarge
+	}
+	return excess
 }
 
 // mistake is a decision to wait until a user has corrected something. The record stays as

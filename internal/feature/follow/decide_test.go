@@ -177,6 +177,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 		input.Evicted:        true, // TestEvictionSteps: the end of a series
 		input.NotRefreshable: true, // TestEventsFor
 		input.SourceUnknown:  true, // TestWarnings
+		input.TooManyKeys:    true, // the same
 		input.ReloadOff:      true, // TestOff
 
 		input.OtherInstallation: true, // TestWarnings

@@ -35,6 +35,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		Entry:  known,
 		State: WorkloadState{
 			NoTemplate:        w.Problem,
+			TooLarge:          w.Excess,
 			StartsPods:        w.Kind.StartsPods(),
 			Shown:             w.Shown,
 			Unrolled:          w.IsUnrolled(),

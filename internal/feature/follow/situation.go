@@ -40,6 +40,8 @@ type Observation struct {
 
 // WorkloadState is the state that the workload object shows.
 type WorkloadState struct {
+	// TooLarge says that the workload is too large to be kept, empty for most.
+	TooLarge string
 	// NoTemplate explains why the object has no pod template, empty when it has one.
 	NoTemplate string
 	// Shown are the pod template's marks, Replicas how many pods the workload asks for,

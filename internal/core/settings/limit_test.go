@@ -1,0 +1,69 @@
+package settings_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// TestLimit: whatever a tenant writes, little of it is kept, and its parser reports the rest.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	many := func(n int, prefix, value string) map[string]string {
+		all := map[string]string{}
+		for i := range n {
+			all[fmt.Sprint(prefix, i)] = value
+		}
+		return all
+	}
+	long := strings.Repeat("x", 250<<10)
+	cases := map[string]struct {
+		reason      string
+		annotations map[string]string
+		says        string // in TooMany or a mistake
+	}{
+		"Reload":     {"a list that is too long", map[string]string{settings.Reload: long}, "lockstep.dev/reload has more than 32 KiB"},
+		"Quiet":      {"another value that is too long", map[string]string{settings.Quiet: long}, "is not understood"},
+		"Image":      {"an image that is too long", map[string]string{settings.ImagePrefix + "app": "app:" + long}, "image.lockstep.dev/app"},
+		"Containers": {"thousands of containers", many(9000, settings.ImagePrefix+"c", "app:1.*"), "more than 128 annotations that name a container"},
+		"Platforms":  {"thousands of platforms", many(9000, settings.PlatformPrefix+"c", "linux/amd64"), "more than 128 annotations that name a container"},
+		"Misspelt":   {"thousands of unknown keys", many(9000, settings.Prefix+"relaod", long[:20]), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kept := settings.Limit(maps.Clone(tc.annotations))
+			size := 0
+			for key, value := range kept {
+				size += len(key) + len(value)
+				if whole := tc.annotations[key]; len(value) < len(whole) && unsafe.StringData(value) == unsafe.StringData(whole) {
+					t.Errorf("%s: the cut value of %s keeps the whole one in memory", tc.reason, key)
+				}
+			}
+			if size > 40<<10 {
+				t.Errorf("%s: %d bytes are kept, want at most 40 KiB", tc.reason, size)
+			}
+			in := settings.ForWorkload(kept, nil, settings.Defaults{})
+			said := fmt.Sprint(in.TooMany, in.Mistakes)
+			if !strings.Contains(said, tc.says) || len(said) > 1000 {
+				t.Errorf("%s: it says %q, want %q", tc.reason, said, tc.says)
+			}
+			if len(in.Images) > 0 {
+				t.Errorf("%s: %d images are followed, want none", tc.reason, len(in.Images))
+			}
+		})
+	}
+}
+
+// TestLimitKeepsTheRest: settings within the bounds stay as they are.
+func TestLimitKeepsTheRest(t *testing.T) {
+	t.Parallel()
+	all := map[string]string{settings.Reload: "auto", settings.Hold: "until Monday", settings.ImagePrefix + "app": "app:1.*", settings.Prefix + "relaod": "auto"}
+	if kept := settings.Limit(maps.Clone(all)); !maps.Equal(all, kept) {
+		t.Errorf("of %v is kept %v", all, kept)
+	}
+}

@@ -17,7 +17,7 @@ import (
 // Whoever begins at the bottom never has to look up.
 func TestFilesOfTheLoopPointOneWay(t *testing.T) {
 	t.Parallel()
-	uses := fileUses(t, "feature/follow")
+	uses := fileUses(t, "feature/rollouts")
 	if len(uses) < 10 {
 		t.Fatalf("only %d files use others", len(uses))
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -32,7 +32,7 @@ type controllerOptions struct {
 	kube      kubeOptions
 	log       logOptions
 	server    server.Options
-	follow    follow.Options
+	rollouts  rollouts.Options
 	revisions revisionsOptions
 	images    imagesOptions
 	own       run.Own
@@ -53,7 +53,7 @@ type scopeFlags struct {
 }
 
 func newController(env Environment) *cobra.Command {
-	o := controllerOptions{follow: follow.DefaultOptions()}
+	o := controllerOptions{rollouts: rollouts.DefaultOptions()}
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Follow ConfigMaps, Secrets and images and roll the workloads that use them",
@@ -106,9 +106,9 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.own.Namespace, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.own.Record, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
 	fs.StringVar(&o.own.Key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
-	fs.DurationVar(&o.follow.Quiet, "quiet", o.follow.Quiet, "how long a workload's sources must be unchanged before it is rolled")
-	fs.DurationVar(&o.follow.MaxDelay, "max-delay", o.follow.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
-	fs.IntVar(&o.follow.Workers, "workers", o.follow.Workers, "workloads that are looked at in parallel")
+	fs.DurationVar(&o.rollouts.Quiet, "quiet", o.rollouts.Quiet, "how long a workload's sources must be unchanged before it is rolled")
+	fs.DurationVar(&o.rollouts.MaxDelay, "max-delay", o.rollouts.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
+	fs.IntVar(&o.rollouts.Workers, "workers", o.rollouts.Workers, "workloads that are looked at in parallel")
 	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run beside other replicas: one works, the others wait")
 	fs.StringVar(&o.server.LeaseName, "lease-name", defaultLeaseName, "name of the Lease for leader election")
 	fs.DurationVar(&o.server.LeaseDuration, "lease-duration", 15*time.Second, "how long a leader that vanished blocks the others")
@@ -167,7 +167,7 @@ func (o *controllerOptions) validate() error {
 	if o.auto && !o.reload {
 		return errors.New("--auto: needs --reload")
 	}
-	return errors.Join(o.follow.Validate(), o.revisions.Validate(), o.images.Validate())
+	return errors.Join(o.rollouts.Validate(), o.revisions.Validate(), o.images.Validate())
 }
 
 // options converts the flags.
@@ -192,8 +192,8 @@ func (o *controllerOptions) options() (run.Options, error) {
 	}
 	return run.Options{
 		Own: o.own, Scope: scope,
-		Words:  settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
-		Reload: o.reload, Follow: o.follow, Rollout: run.Rollout{Form: templateForm(o.form), Pods: o.pods},
+		Words:  settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.rollouts.Quiet}, Others: others},
+		Reload: o.reload, Follow: o.rollouts, Rollout: run.Rollout{Form: templateForm(o.form), Pods: o.pods},
 		Revisions: o.revisions.options(), Images: images, Server: o.server,
 	}, nil
 }

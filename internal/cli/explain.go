@@ -28,7 +28,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
@@ -221,10 +221,10 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 		s.Entry = record.Entry{}
 	}
 	inputs := configs.New(configs.Options{View: live, Since: unknownSince})
-	gatherer := &follow.Gatherer{
+	gatherer := &rollouts.Gatherer{
 		// An input on record that isn't requested here is followed through a controller flag.
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Auto: s.Recorded, Quiet: x.options.quiet}},
-		View:       live, Families: []follow.Family{inputs}, Read: func(context.Context) error { return nil },
+		View:       live, Families: []rollouts.Family{inputs}, Read: func(context.Context) error { return nil },
 		Entry:     func(kube.Key) (record.Entry, bool) { return s.Entry, s.Recorded },
 		Revisions: x.revisions, MaxDelay: math.MaxInt64, Now: x.env.Now,
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 )
 
 // Forms of the versions in a pod template.
@@ -42,9 +42,9 @@ func validForm(name string) error {
 }
 
 // templateForm is how versions are written into a template; an annotation by default.
-func templateForm(name string) rollout.Form {
+func templateForm(name string) patcher.Form {
 	if name == formEnv {
-		return rollout.AsVariable
+		return patcher.AsVariable
 	}
-	return rollout.AsAnnotation
+	return patcher.AsAnnotation
 }

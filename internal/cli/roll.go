@@ -19,12 +19,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
@@ -188,7 +188,7 @@ func (r *roll) run(ctx context.Context) error {
 }
 
 // look rolls out the workload, or waits, and reports whether it is done.
-func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err error) {
+func (r *roll) look(ctx context.Context, got rollouts.Gathered) (done bool, err error) {
 	got.Observation.Force = r.force()
 	if got.Workload.Deleting {
 		return false, fmt.Errorf("%s is being deleted", r.live.Key())
@@ -201,8 +201,8 @@ func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err er
 	if done, err := r.inStep(got); done || err != nil {
 		return done, err
 	}
-	d := follow.Decide(got.Observation)
-	if d.Verb == follow.RollOut {
+	d := rollouts.Decide(got.Observation)
+	if d.Verb == rollouts.RollOut {
 		if err := r.rollOut(ctx, got, input.Order{All: got.Observation.Findings, Due: d.Due, Kinds: got.Observation.Kinds}); err != nil {
 			return false, err
 		}
@@ -211,15 +211,15 @@ func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err er
 	return false, r.wait(ctx, got.Observation, d)
 }
 
-func (r *roll) force() follow.Force {
+func (r *roll) force() rollouts.Force {
 	if r.options.now {
-		return follow.ForceNow
+		return rollouts.ForceNow
 	}
-	return follow.ForceRollOut
+	return rollouts.ForceRollOut
 }
 
 // inStep reports that there is nothing to do, unless --force is set.
-func (r *roll) inStep(got follow.Gathered) (bool, error) {
+func (r *roll) inStep(got rollouts.Gathered) (bool, error) {
 	if r.options.force || len(got.Observation.Findings) == 0 || got.Workload.Deleting {
 		return false, nil
 	}
@@ -239,7 +239,7 @@ func (r *roll) inStep(got follow.Gathered) (bool, error) {
 
 // gatherer reads the inputs of the controller's decision, and the record. Without permission to
 // read the record, nothing counts as delivered.
-func (r *roll) gatherer(ctx context.Context) (*follow.Gatherer, error) {
+func (r *roll) gatherer(ctx context.Context) (*rollouts.Gatherer, error) {
 	words := settings.Native{Defaults: settings.Defaults{Auto: true, Quiet: r.options.quiet}, Others: r.others}
 	r.live.Words = words
 	pinned, err := r.images(ctx)
@@ -247,9 +247,9 @@ func (r *roll) gatherer(ctx context.Context) (*follow.Gatherer, error) {
 		return nil, err
 	}
 	inputs := configs.New(configs.Options{View: r.live, Since: unknownSince})
-	return &follow.Gatherer{
+	return &rollouts.Gatherer{
 		Vocabulary: words,
-		View:       r.live, Read: r.live.Read, Families: []follow.Family{inputs, pinned},
+		View:       r.live, Read: r.live.Read, Families: []rollouts.Family{inputs, pinned},
 		Entry: func(kube.Key) (record.Entry, bool) { return r.known, r.known.IsKnown() },
 		// The record doesn't contain how long the workload has been waiting.
 		MaxDelay: math.MaxInt64, Now: r.env.Now,
@@ -261,10 +261,10 @@ func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
 }
 
 // refusal explains what blocks the rollout of the workload, regardless of the quiet window.
-func (r *roll) refusal(got follow.Gathered) error {
+func (r *roll) refusal(got rollouts.Gathered) error {
 	key, quiet := r.live.Key(), got.Observation
 	quiet.Intent.Quiet = 0
-	switch d := follow.Decide(quiet); d.Reason {
+	switch d := rollouts.Decide(quiet); d.Reason {
 	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image change is only seen when the registry is queried.
 		return nil
 	case input.NotFollowed:
@@ -279,7 +279,7 @@ func (r *roll) refusal(got follow.Gathered) error {
 }
 
 // wait waits until the next check, at most a second, because only checking shows a change.
-func (r *roll) wait(ctx context.Context, in follow.Observation, d follow.Decision) error {
+func (r *roll) wait(ctx context.Context, in rollouts.Observation, d rollouts.Decision) error {
 	current := input.Order{All: d.Due, Due: d.Due}.Shown(nil).String()
 	switch r.waitsFor {
 	case "":
@@ -298,7 +298,7 @@ func (r *roll) wait(ctx context.Context, in follow.Observation, d follow.Decisio
 }
 
 // estimated explains what a command that has not watched cannot know.
-func estimated(d follow.Decision) string {
+func estimated(d rollouts.Decision) string {
 	if d.Estimate {
 		return ", counted from now: what changed before is not known here"
 	}
@@ -306,14 +306,14 @@ func estimated(d follow.Decision) string {
 }
 
 // rollOut delivers the ordered versions to the workload, unless it already shows them.
-func (r *roll) rollOut(ctx context.Context, got follow.Gathered, order input.Order) error {
+func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.Order) error {
 	w := got.Workload
 	shown := order.Shown(w.Shown)
 	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !w.Status.Aborted && !r.options.force {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same\n", w.Key, shown)
 		return err
 	}
-	if _, err := rollout.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
+	if _, err := patcher.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)
 	}
 	if got.Observation.State.Rollout.Paused {
@@ -330,9 +330,9 @@ func (r *roll) rollOut(ctx context.Context, got follow.Gathered, order input.Ord
 
 // form is that of the flag, else that of the template, so the rollout looks like those of the
 // controller.
-func (r *roll) form(w *kube.Workload) rollout.Form {
+func (r *roll) form(w *kube.Workload) patcher.Form {
 	if r.options.form == "" && w.ShowsVariable() {
-		return rollout.AsVariable
+		return patcher.AsVariable
 	}
 	return templateForm(r.options.form)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
@@ -74,7 +74,7 @@ func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platfo
 
 // leavePins leaves images unchanged that another writer pinned, or that a user accepted, unless
 // --force is set. A reverted image isn't a pin.
-func (r *roll) leavePins(got follow.Gathered) {
+func (r *roll) leavePins(got rollouts.Gathered) {
 	for i, f := range got.Observation.Findings {
 		if isPin(f) && r.known.Inputs[f.ID].RevertedTo == "" && !r.options.force {
 			f.Image, f.Shows = "", got.Workload.Shown[f.ID]
@@ -90,7 +90,7 @@ func isPin(f input.Finding) bool {
 }
 
 // tell prints what a user should know about images, each once.
-func (r *roll) tell(in follow.Observation) {
+func (r *roll) tell(in rollouts.Observation) {
 	for _, text := range in.Intent.Mistakes.Refused {
 		r.say(text + "; the image stays as it is")
 	}
@@ -121,7 +121,7 @@ func (r *roll) say(text string) {
 }
 
 // unresolved is an error when no registry has resolved a container's image.
-func unresolved(in follow.Observation, rest string) error {
+func unresolved(in rollouts.Observation, rest string) error {
 	var names []string
 	for _, f := range in.Findings {
 		if f.Reason == input.Unresolved {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // understand parses the arguments of the program as "lockstep controller" would. It is false for
@@ -19,7 +19,7 @@ func understand(arguments []string, variable func(string) (string, bool)) (insta
 	if len(arguments) == 0 || arguments[0] != "controller" {
 		return installation.Configured{}, false
 	}
-	o := controllerOptions{follow: follow.DefaultOptions()}
+	o := controllerOptions{rollouts: rollouts.DefaultOptions()}
 	fs := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.bind(fs)
 	if err := fs.Parse(arguments[1:]); err != nil {

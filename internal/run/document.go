@@ -7,15 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // DocumentMetrics registers the metrics of the controller, for their reference. They stay at zero.
 func DocumentMetrics(r prometheus.Registerer) error {
-	p := newParts(&Options{Follow: follow.DefaultOptions()}, nil, logr.Discard())
-	follow.New(p.options.Follow, follow.Dependencies{Metrics: r, Now: func() time.Time { return time.Time{} }})
+	p := newParts(&Options{Follow: rollouts.DefaultOptions()}, nil, logr.Discard())
+	rollouts.New(p.options.Follow, rollouts.Dependencies{Metrics: r, Now: func() time.Time { return time.Time{} }})
 	images.NewMetrics(r, nil)
 	r.MustRegister(images.NewCollector(images.New(images.Options{})))
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
@@ -21,7 +21,7 @@ type Options struct {
 	Words settings.Native
 	// Reload follows ConfigMaps and Secrets.
 	Reload    bool
-	Follow    follow.Options
+	Follow    rollouts.Options
 	Rollout   Rollout
 	Revisions Revisions
 	Images    Images
@@ -47,7 +47,7 @@ type Scope struct {
 
 // Rollout configures how workloads are rolled out.
 type Rollout struct {
-	Form rollout.Form
+	Form patcher.Form
 	// Pods allows the strategies that work on pods.
 	Pods bool
 }

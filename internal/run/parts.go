@@ -21,13 +21,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
@@ -138,11 +138,11 @@ func (p *parts) counted() monitoring.Counted {
 	return p.records
 }
 
-func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
-	mover := rollout.NewPatcher(p.client, p.options.Rollout.Form)
+func (p *parts) addLoop(mgr ctrl.Manager) (*rollouts.Reconciler, error) {
+	mover := patcher.NewPatcher(p.client, p.options.Rollout.Form)
 	mover.Installation = p.options.Own.Namespace
-	d := follow.Dependencies{
-		Vocabulary: p.options.Words, Cluster: p.cache, Families: []follow.Family{p.configs()}, Records: p.records,
+	d := rollouts.Dependencies{
+		Vocabulary: p.options.Words, Cluster: p.cache, Families: []rollouts.Family{p.configs()}, Records: p.records,
 		Roller: mover, Installation: p.options.Own.Namespace, Room: p.records,
 		Announcer: p.announcer,
 		Advice:    revertedAdvice,
@@ -151,13 +151,13 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 		Log:       p.log, Now: p.options.Now,
 	}
 	if p.options.Rollout.Pods {
-		d.OnPods.Pods, d.OnPods.Prompt = rollout.NewPods(p.client), p.records
+		d.OnPods.Pods, d.OnPods.Prompt = patcher.NewPods(p.client), p.records
 	} else {
 		d.OnPods.Off = "start the controller with --pod-strategies"
 	}
 	var wakers []cluster.Waker
 	if !p.options.Images.Enabled {
-		d.Families = append(d.Families, follow.Off{
+		d.Families = append(d.Families, rollouts.Off{
 			Reason: input.ImagesOff, Asked: askedImages, Advice: "this controller follows no images; start it with --images",
 		})
 	} else {
@@ -167,16 +167,16 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 		}
 		d.Families, wakers = append(d.Families, inputs), append(wakers, inputs)
 	}
-	loop := follow.New(p.options.Follow, d)
+	loop := rollouts.New(p.options.Follow, d)
 	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, wakers...) })
 }
 
 // configs is the family of ConfigMaps and Secrets, or its replacement when it is off.
-func (p *parts) configs() follow.Family {
+func (p *parts) configs() rollouts.Family {
 	if p.options.Reload {
 		return configs.New(configs.Options{View: p.cache, Since: p.since})
 	}
-	return follow.Off{
+	return rollouts.Off{
 		Reason: input.ReloadOff, Asked: askedSources, Advice: "this controller follows no ConfigMaps and Secrets; start it without --reload=false",
 	}
 }

@@ -63,7 +63,7 @@ func newInProcess(h histories.History, tells bool) (*inProcess, error) {
 	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, kind: kindFor(h), disk: map[kube.Key]string{}, digests: hashers(), tells: tells}
 	switch {
 	case h.Canary:
-		w.cluster = &rollouts{server: s, agenda: a}
+		w.cluster = &argoRollouts{server: s, agenda: a}
 	case h.Stateful:
 		w.cluster = &statefulSets{server: s, agenda: a}
 	}

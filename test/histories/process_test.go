@@ -16,14 +16,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // process is one run of Lockstep: the product's loop, family, mirrors and patches, between
@@ -38,7 +38,7 @@ type process struct {
 	workloads *mirror.Mirror[*kube.Workload]
 	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
 	watches   map[string]*watch
-	loop      *follow.Reconciler
+	loop      *argoRollouts.Reconciler
 	client    client.Client
 
 	// disk is the record as it is written, memory what was put there since.
@@ -137,14 +137,14 @@ func follows[T mirror.Slim[T]](m *mirror.Mirror[T], p *process, is func(client.O
 	}
 }
 
-func (p *process) newLoop(words settings.Vocabulary) *follow.Reconciler {
+func (p *process) newLoop(words settings.Vocabulary) *argoRollouts.Reconciler {
 	revisions := func(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 		return lineage.Revisions(ctx, p.client, w)
 	}
 	since := func(*kube.Workload, input.Kind) (time.Time, bool) { return p.began, true }
-	return follow.New(follow.Options{Quiet: quiet, MaxDelay: time.Minute, Workers: 1}, follow.Dependencies{
+	return rollouts.New(rollouts.Options{Quiet: quiet, MaxDelay: time.Minute, Workers: 1}, rollouts.Dependencies{
 		Vocabulary: words, Cluster: p, Records: p, Roller: p, Announcer: p, Revisions: revisions, Installation: "lockstep",
-		Families: []follow.Family{configs.New(configs.Options{View: p, Since: since})},
+		Families: []rollouts.Family{configs.New(configs.Options{View: p, Since: since})},
 		Metrics:  prometheus.NewRegistry(), Now: time.Now,
 		Log: logr.New(&decisions{process: p}),
 	})
@@ -322,7 +322,7 @@ func (p *process) seen(old, now *kube.Workload) {
 
 // Move patches as the product does. A process that is to be killed then learns nothing of it.
 func (p *process) RollOut(ctx context.Context, w *kube.Workload, order input.Order) (kube.RolledOut, error) {
-	patcher := rollout.NewPatcher(p.client, rollout.AsAnnotation)
+	patcher := patcher.NewPatcher(p.client, patcher.AsAnnotation)
 	patcher.Installation = "lockstep"
 	moved, err := patcher.RollOut(ctx, w, order)
 	if err == nil && p.armed {

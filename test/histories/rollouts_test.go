@@ -12,10 +12,10 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// rollouts does what the controller of Argo Rollouts does with revisions, stableRS and
+// argoRollouts does what the controller of Argo Rollouts does with revisions, stableRS and
 // aborts, and writes it in the steps of the real one. It makes a revision also during a
 // pause.
-type rollouts struct {
+type argoRollouts struct {
 	*server
 	*agenda
 
@@ -25,13 +25,13 @@ type rollouts struct {
 const argo = "rollouts-controller"
 
 // see is told of each write.
-func (c *rollouts) see(writer string, _, now client.Object) {
+func (c *argoRollouts) see(writer string, _, now client.Object) {
 	if _, ok := now.(*unstructured.Unstructured); ok && writer != argo {
 		c.enqueue()
 	}
 }
 
-func (c *rollouts) enqueue() { c.soonOnce(&c.queued, c.sync) }
+func (c *argoRollouts) enqueue() { c.soonOnce(&c.queued, c.sync) }
 
 // rollout is the Rollout, nil when there is none.
 func (s *server) rollout() *unstructured.Unstructured {
@@ -41,12 +41,12 @@ func (s *server) rollout() *unstructured.Unstructured {
 	return nil
 }
 
-func (c *rollouts) isObserved() bool {
+func (c *argoRollouts) isObserved() bool {
 	o, ok := c.objects[nameOf(&unstructured.Unstructured{}, testkit.Web)].(*unstructured.Unstructured)
 	return !ok || !c.queued && hasActed(o)
 }
 
-func (c *rollouts) sync() {
+func (c *argoRollouts) sync() {
 	o := c.rollout()
 	if o == nil {
 		return
@@ -67,7 +67,7 @@ func (c *rollouts) sync() {
 
 // makeRevision makes the revision of a new template. The real one then writes the number,
 // for a canary that was under way the generation, and what follows from both at last.
-func (c *rollouts) makeRevision(o *unstructured.Unstructured, number int64) {
+func (c *argoRollouts) makeRevision(o *unstructured.Unstructured, number int64) {
 	d, status := asDeployment(o), statusOf(o)
 	rs := newReplicaSet(d)
 	annotate(rs, d, number)
@@ -88,7 +88,7 @@ func (c *rollouts) makeRevision(o *unstructured.Unstructured, number int64) {
 	})
 }
 
-func (c *rollouts) setRevision(o *unstructured.Unstructured, rs *appsv1.ReplicaSet) *unstructured.Unstructured {
+func (c *argoRollouts) setRevision(o *unstructured.Unstructured, rs *appsv1.ReplicaSet) *unstructured.Unstructured {
 	if number := rs.Annotations[canaryRevisionKey]; o.GetAnnotations()[canaryRevisionKey] != number {
 		annotations := maps.Clone(o.GetAnnotations())
 		annotations[canaryRevisionKey] = number
@@ -98,7 +98,7 @@ func (c *rollouts) setRevision(o *unstructured.Unstructured, rs *appsv1.ReplicaS
 	return o
 }
 
-func (c *rollouts) setStatus(o *unstructured.Unstructured, status canaryStatus) {
+func (c *argoRollouts) setStatus(o *unstructured.Unstructured, status canaryStatus) {
 	if statusOf(o) == status {
 		return
 	}

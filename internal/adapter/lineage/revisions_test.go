@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -36,7 +36,7 @@ func move(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object, versi
 	t.Helper()
 	order := input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Versions: input.Versions{Shows: input.Tracked(version)}, Live: true}}}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		_, err := rollout.NewPatcher(w.Client, rollout.AsAnnotation).RollOut(t.Context(), read(t, w, kind, o), order)
+		_, err := patcher.NewPatcher(w.Client, patcher.AsAnnotation).RollOut(t.Context(), read(t, w, kind, o), order)
 		if err != nil && !apierrors.IsConflict(err) {
 			t.Fatal(err)
 		}

@@ -1,3 +1,3 @@
-// Package rollout knows how to roll out a workload: by patching its pod template, by evicting
+// Package patcher knows how to roll out a workload: by patching its pod template, by evicting
 // its pods, or by touching them so the kubelets refresh their volumes.
-package rollout
+package patcher

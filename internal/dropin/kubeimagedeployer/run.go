@@ -26,14 +26,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/adapter/slack"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -175,7 +175,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	resolver, inputs := p.images()
 	p.metrics.MustRegister(images.NewCollector(inputs))
 	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run}
-	var announcer follow.Announcer = announce.Silent{}
+	var announcer rollouts.Announcer = announce.Silent{}
 	if p.slack != nil {
 		announcer, tasks = p.slack, append(tasks, p.slack.Run)
 	}
@@ -187,9 +187,9 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 			return err
 		}
 	}
-	loop := follow.New(follow.DefaultOptions(), follow.Dependencies{
-		Vocabulary: p.options.Words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
-		Roller:    rollout.NewPatcher(p.client, rollout.Unshown),
+	loop := rollouts.New(rollouts.DefaultOptions(), rollouts.Dependencies{
+		Vocabulary: p.options.Words, Cluster: p.cache, Families: []rollouts.Family{inputs}, Records: p.records,
+		Roller:    patcher.NewPatcher(p.client, patcher.Unshown),
 		Announcer: announcer,
 		Metrics:   p.metrics,
 		Log:       p.log, Now: p.env.Now,

@@ -56,7 +56,9 @@ func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 
 // Images implements settings.ImageWords: requests sorted by container, refusals by text.
 func (w Words) Images(workload map[string]string, asked func(container string) bool) (requests []settings.ImageRequest, refused []string) {
-	if excess := settings.TooManyContainerKeys(workload, func(key string) bool { return strings.HasPrefix(key, w.image()) || strings.HasPrefix(key, w.platform()) }); excess != "" {
+	if excess := settings.TooManyContainerKeys(workload, func(key string) bool {
+		return strings.HasPrefix(key, w.image()) || strings.HasPrefix(key, w.platform())
+	}); excess != "" {
 		return nil, []string{excess}
 	}
 	for key, value := range workload {

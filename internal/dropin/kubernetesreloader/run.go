@@ -22,13 +22,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -136,11 +136,11 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 		// The state does not record since when a kind is followed.
 		Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false },
 	})
-	options := follow.DefaultOptions()
+	options := rollouts.DefaultOptions()
 	options.Quiet, options.MaxDelay = p.options.Quiet, p.options.MaxDelay()
-	loop := follow.New(options, follow.Dependencies{
-		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
-		Roller:    rollout.NewPatcher(p.client, legacyform.Form{Source: p.cache.Source}.Variables),
+	loop := rollouts.New(options, rollouts.Dependencies{
+		Vocabulary: p.words, Cluster: p.cache, Families: []rollouts.Family{inputs}, Records: p.records,
+		Roller:    patcher.NewPatcher(p.client, legacyform.Form{Source: p.cache.Source}.Variables),
 		Announcer: announce.Silent{},
 		Metrics:   p.metrics,
 		Log:       p.log, Now: p.now,

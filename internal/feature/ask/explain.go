@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // NotVisible replaces values that the caller has no permission to read.
@@ -78,7 +78,7 @@ type Situation struct {
 	// Unwritable are the events about the part of the record that the workload belongs to.
 	Unwritable []announce.Reported
 	// Live is what can be read now, and Hidden what can't.
-	Live   follow.Observation
+	Live   rollouts.Observation
 	Hidden map[input.ID]string
 	// Places are where the template names its sources, and Writers the sources' last
 	// writers.
@@ -144,7 +144,7 @@ func (s Situation) told() Report {
 
 // live is the controller's own decision, based on what can be read now.
 func (s Situation) live() Report {
-	d := follow.Decide(s.Live)
+	d := rollouts.Decide(s.Live)
 	return Report{Reason: string(d.Reason), Message: d.Message, Ends: input.Ends(d.Reason), From: FromEstimate}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // TestExplainTellsOfAHold: a person who sees no change wait learns that the next one will.
@@ -20,14 +20,14 @@ func TestExplainTellsOfAHold(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason string
-		live   follow.Observation
+		live   rollouts.Observation
 		state  input.Reason
 		want   []string
 	}{
-		"None":       {"nothing is held", follow.Observation{}, input.Undone, nil},
-		"Annotation": {"also one that an undo brought back", follow.Observation{Intent: settings.Intent{Held: true, HeldBy: "freeze"}}, input.Undone, []string{`it is held by annotation lockstep.dev/hold ("freeze"): a change waits until that ends`}},
-		"Undone":     {"one that only the record has", follow.Observation{Template: follow.Template{Hold: record.Hold{On: true, By: "freeze", Undone: true}}}, input.Undone, []string{`it is held ("freeze") although an undo removed the annotation lockstep.dev/hold; lockstep release ends it: a change waits until that ends`}},
-		"Waits":      {"the state says it already", follow.Observation{Intent: settings.Intent{Held: true}}, input.Held, nil},
+		"None":       {"nothing is held", rollouts.Observation{}, input.Undone, nil},
+		"Annotation": {"also one that an undo brought back", rollouts.Observation{Intent: settings.Intent{Held: true, HeldBy: "freeze"}}, input.Undone, []string{`it is held by annotation lockstep.dev/hold ("freeze"): a change waits until that ends`}},
+		"Undone":     {"one that only the record has", rollouts.Observation{Template: rollouts.Template{Hold: record.Hold{On: true, By: "freeze", Undone: true}}}, input.Undone, []string{`it is held ("freeze") although an undo removed the annotation lockstep.dev/hold; lockstep release ends it: a change waits until that ends`}},
+		"Waits":      {"the state says it already", rollouts.Observation{Intent: settings.Intent{Held: true}}, input.Held, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestExplainTellsOfAHold(t *testing.T) {
 func TestExplainAnObserver(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]ask.Situation{
-		"Annotation": {Live: follow.Observation{Intent: settings.Intent{Observe: true}}},
+		"Annotation": {Live: rollouts.Observation{Intent: settings.Intent{Observe: true}}},
 		"Flag":       {Serves: ask.Serves{Observe: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,13 +69,13 @@ func TestEstimateOfSettings(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		state  input.Reason
-		live   follow.Observation
+		live   rollouts.Observation
 		hidden map[input.ID]string
 		want   string
 	}{
-		"Released":  {"the hold is gone", input.Held, follow.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}}, nil, string(input.InStep)},
-		"StillHeld": {"it is as on record", input.Held, follow.Observation{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}}, nil, ""},
-		"Hidden":    {"who asks cannot read what the decision depends on", input.Held, follow.Observation{}, map[input.ID]string{input.Secret("db"): "forbidden"}, ""},
+		"Released":  {"the hold is gone", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}}, nil, string(input.InStep)},
+		"StillHeld": {"it is as on record", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}}, nil, ""},
+		"Hidden":    {"who asks cannot read what the decision depends on", input.Held, rollouts.Observation{}, map[input.ID]string{input.Secret("db"): "forbidden"}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // Would is what would happen to a workload.
@@ -85,7 +85,7 @@ func rule(reason input.Reason) string {
 // prospect is one workload before and after, as the controller would gather it.
 type prospect struct {
 	key           kube.Key
-	before, after follow.Gathered
+	before, after rollouts.Gathered
 	// touched are the sources of the workload that the files change.
 	touched []input.ID
 	// assumed are inputs whose digests aren't meaningful to users, because something was
@@ -104,7 +104,7 @@ func (p prospect) row() PlannedWorkload {
 	if row.Would == WouldFollow {
 		row.Reason = input.Following
 	}
-	if row.Would == WouldWait && will.Verb != follow.Hold && will.Verb != follow.Wait {
+	if row.Would == WouldWait && will.Verb != rollouts.Hold && will.Verb != rollouts.Wait {
 		row.Reason = p.waitsFor()
 	}
 	if row.Would == WouldNextJob {
@@ -116,22 +116,22 @@ func (p prospect) row() PlannedWorkload {
 }
 
 // settled is the decision once the quiet window is over.
-func settled(g follow.Gathered) follow.Decision {
+func settled(g rollouts.Gathered) rollouts.Decision {
 	if g.Workload == nil || g.Workload.Deleting {
-		return follow.Decision{Verb: follow.Ignore, Reason: input.NotFollowed}
+		return rollouts.Decision{Verb: rollouts.Ignore, Reason: input.NotFollowed}
 	}
 	g.Observation.Intent.Quiet = 0
-	return follow.Decide(g.Observation)
+	return rollouts.Decide(g.Observation)
 }
 
-func (p prospect) would(was, will follow.Decision) (would Would, because string) {
+func (p prospect) would(was, will rollouts.Decision) (would Would, because string) {
 	own := p.ownRollout()
 	switch {
 	case p.after.Workload.Deleting:
 		return WouldNothing, "it is being deleted"
 	case p.before.Workload == nil:
 		return WouldStart, p.starts(will)
-	case will.Verb == follow.RollOut && own:
+	case will.Verb == rollouts.RollOut && own:
 		return WouldRollTwice, "its template changes, and after it, in the order of the files, " + will.Message
 	case own && p.rollsByHand():
 		return WouldWait, "its template changes, and pods take it up when they are deleted"
@@ -143,7 +143,7 @@ func (p prospect) would(was, will follow.Decision) (would Would, because string)
 		return WouldWait, "its template changes, and it is paused (spec.paused)" + also(was, will)
 	case will.Reason == input.NextJob:
 		return WouldNextJob, will.Message
-	case isIgnored(was) && !isIgnored(will) && will.Verb == follow.Remember:
+	case isIgnored(was) && !isIgnored(will) && will.Verb == rollouts.Remember:
 		return WouldFollow, will.Message + "; what it runs is taken as given"
 	case !isIgnored(was) && isIgnored(will):
 		return WouldUnfollow, "nothing asks to follow it any more"
@@ -152,26 +152,26 @@ func (p prospect) would(was, will follow.Decision) (would Would, because string)
 }
 
 // byVerb is the effect of a decision when the template doesn't change.
-func byVerb(d follow.Decision) Would {
+func byVerb(d rollouts.Decision) Would {
 	switch d.Verb {
-	case follow.RollOut:
+	case rollouts.RollOut:
 		if d.Reason == input.AwaitsPods {
 			return WouldWait
 		}
 		return WouldRoll
-	case follow.Evict:
+	case rollouts.Evict:
 		return WouldEvict
-	case follow.Refresh:
+	case rollouts.Refresh:
 		return WouldRefresh
-	case follow.Hold, follow.Wait:
+	case rollouts.Hold, rollouts.Wait:
 		return WouldWait
-	case follow.Ignore, follow.Leave, follow.Remember, follow.Observe:
+	case rollouts.Ignore, rollouts.Leave, rollouts.Remember, rollouts.Observe:
 	}
 	return WouldNothing
 }
 
 // detail explains a decision when the template doesn't change.
-func (p prospect) detail(was, will follow.Decision) string {
+func (p prospect) detail(was, will rollouts.Decision) string {
 	text := will.Message
 	switch {
 	case will.Reason == input.InStep && len(p.touched) > 0:
@@ -180,9 +180,9 @@ func (p prospect) detail(was, will follow.Decision) string {
 		text = "the files change nothing that it uses"
 	case isIgnored(will):
 		text = "nothing asks to follow it"
-	case will.Verb == follow.Observe:
+	case will.Verb == rollouts.Observe:
 		text = "observe mode: " + text
-	case will.Verb == follow.RollOut, will.Verb == follow.Evict, will.Verb == follow.Refresh:
+	case will.Verb == rollouts.RollOut, will.Verb == rollouts.Evict, will.Verb == rollouts.Refresh:
 		text += ", after the quiet window"
 	}
 	if will.Verb == was.Verb && will.Message == was.Message && len(will.Due) > 0 {
@@ -192,18 +192,18 @@ func (p prospect) detail(was, will follow.Decision) string {
 }
 
 // starts explains the start of a workload that doesn't exist yet.
-func (p prospect) starts(will follow.Decision) string {
+func (p prospect) starts(will rollouts.Decision) string {
 	switch {
 	case isIgnored(will):
 		return "it is new, and nothing asks to follow it"
-	case will.Verb == follow.Remember:
+	case will.Verb == rollouts.Remember:
 		return "it is new; follows " + will.Message
 	}
 	return "it is new; " + will.Message
 }
 
 // templateChange explains a rollout by the workload's own template.
-func (p prospect) templateChange(was, will follow.Decision) string {
+func (p prospect) templateChange(was, will rollouts.Decision) string {
 	parts := []string{"its template changes"}
 	if names := p.newNames(); names != "" {
 		parts[0] += ": it names " + names
@@ -217,15 +217,15 @@ func (p prospect) templateChange(was, will follow.Decision) string {
 }
 
 // also describes what else happens to a workload whose template changes.
-func also(was, will follow.Decision) string {
+func also(was, will rollouts.Decision) string {
 	switch {
-	case will.Verb == follow.Hold, will.Verb == follow.Wait:
+	case will.Verb == rollouts.Hold, will.Verb == rollouts.Wait:
 		return "; " + will.Message
 	case isIgnored(was) && !isIgnored(will):
 		return "; it is followed from now on"
 	case !isIgnored(was) && isIgnored(will):
 		return "; it is not followed any more"
-	case will.Verb == follow.Leave && will.Reason != input.InStep:
+	case will.Verb == rollouts.Leave && will.Reason != input.InStep:
 		return "; " + will.Message
 	}
 	return ""
@@ -279,7 +279,7 @@ func (p prospect) masked(text string) string {
 	return strings.ReplaceAll(text, "(not visible to you) -> (not visible to you)", "(not visible to you)")
 }
 
-func isIgnored(d follow.Decision) bool {
+func isIgnored(d rollouts.Decision) bool {
 	return d.Reason == input.NotFollowed
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // readRecord reads the workloads' entries.
@@ -94,7 +94,7 @@ func (p *planner) isAssumed(namespace string, id input.ID) bool {
 
 // assumedOf are a workload's inputs that are due or delivered, and about which something
 // was assumed.
-func (p *planner) assumedOf(g follow.Gathered) []input.ID {
+func (p *planner) assumedOf(g rollouts.Gathered) []input.ID {
 	var all []input.ID
 	for _, f := range g.Observation.Findings {
 		if f.Reason != input.InStep && p.isAssumed(g.Workload.Key.Namespace, f.ID) {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 func version(sum string) fingerprint.Version { return fingerprint.Version{Basis: "1:*", Sum: sum} }
@@ -30,7 +30,7 @@ func inStep(id input.ID) input.Finding {
 }
 
 // gathered is a Deployment that runs an image, with what was found of its inputs.
-func gathered(t *testing.T, image string, change func(*kube.Workload, *follow.Observation), findings ...input.Finding) follow.Gathered {
+func gathered(t *testing.T, image string, change func(*kube.Workload, *rollouts.Observation), findings ...input.Finding) rollouts.Gathered {
 	t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1", ResourceVersion: "1"}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: image}}
@@ -38,27 +38,29 @@ func gathered(t *testing.T, image string, change func(*kube.Workload, *follow.Ob
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := follow.Observation{Intent: settings.Intent{Mode: settings.Follow, Strategy: settings.StrategyTemplate, Quiet: 1 << 40}, Assessment: input.Assessment{Findings: findings}}
+	in := rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Strategy: settings.StrategyTemplate, Quiet: 1 << 40}, Assessment: input.Assessment{Findings: findings}}
 	if change != nil {
 		change(w, &in)
 	}
-	return follow.Gathered{Workload: w, Observation: in}
+	return rollouts.Gathered{Workload: w, Observation: in}
 }
 
 func TestRow(t *testing.T) {
 	t.Parallel()
 	app, db := input.ConfigMap("app"), input.Secret("db")
-	strategy := func(name settings.StrategyName) func(*kube.Workload, *follow.Observation) {
-		return func(_ *kube.Workload, in *follow.Observation) { in.Intent.Strategy, in.State.Replicas = name, 1 }
+	strategy := func(name settings.StrategyName) func(*kube.Workload, *rollouts.Observation) {
+		return func(_ *kube.Workload, in *rollouts.Observation) { in.Intent.Strategy, in.State.Replicas = name, 1 }
 	}
-	byHand := func(w *kube.Workload, in *follow.Observation) {
+	byHand := func(w *kube.Workload, in *rollouts.Observation) {
 		w.Status.OnDelete = true
 		in.State.Rollout = health.Status{OnDelete: true}
 	}
-	observe := func(_ *kube.Workload, in *follow.Observation) { in.Intent.Observe = true }
-	held := func(_ *kube.Workload, in *follow.Observation) { in.Intent.Held = true }
-	paused := func(w *kube.Workload, in *follow.Observation) { w.Status.Paused, in.State.Rollout.Paused = true, true }
-	deleting := func(w *kube.Workload, _ *follow.Observation) { w.Deleting = true }
+	observe := func(_ *kube.Workload, in *rollouts.Observation) { in.Intent.Observe = true }
+	held := func(_ *kube.Workload, in *rollouts.Observation) { in.Intent.Held = true }
+	paused := func(w *kube.Workload, in *rollouts.Observation) {
+		w.Status.Paused, in.State.Rollout.Paused = true, true
+	}
+	deleting := func(w *kube.Workload, _ *rollouts.Observation) { w.Deleting = true }
 	delivered := inStep(app)
 	delivered.Standing, delivered.Reason, delivered.Current = input.Record, input.DeliveredByRollout, version("2222222222")
 	const change = "configmap/app 1111111111 -> 2222222222"

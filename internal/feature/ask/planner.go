@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // PlanOptions are the options of a plan.
@@ -171,11 +171,11 @@ func (p *planner) users(s PlannedSource) int {
 }
 
 // gatherer is the controller's own, for the current or the planned state.
-func (p *planner) gatherer(view *cluster.Snapshot) *follow.Gatherer {
+func (p *planner) gatherer(view *cluster.Snapshot) *rollouts.Gatherer {
 	unknown := func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false }
-	return &follow.Gatherer{
+	return &rollouts.Gatherer{
 		Vocabulary: settings.Native{Defaults: p.Defaults}, View: view,
-		Families:  []follow.Family{configs.New(configs.Options{View: view, Since: unknown})},
+		Families:  []rollouts.Family{configs.New(configs.Options{View: view, Since: unknown})},
 		Entry:     p.entry,
 		Revisions: p.revisions, Installation: p.Installation,
 		MaxDelay: math.MaxInt64, Now: func() time.Time { return p.Now },

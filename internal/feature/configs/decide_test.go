@@ -357,7 +357,7 @@ func TestDecide(t *testing.T) {
 }
 
 // TestNoReasonIsUntested: the reasons of a single input are decided here, the
-// others in package follow, whose test lists both sides.
+// others in package rollouts, whose test lists both sides.
 func TestNoReasonIsUntested(t *testing.T) {
 	t.Parallel()
 	tested := map[input.Reason]bool{
@@ -373,7 +373,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 	}
 }
 
-// ofWorkload are the reasons that package follow gives.
+// ofWorkload are the reasons that package rollouts gives.
 func ofWorkload(r input.Reason) bool {
 	switch r {
 	case input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,

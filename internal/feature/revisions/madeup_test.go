@@ -23,7 +23,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -84,8 +84,8 @@ func TestAMadeUpKind(t *testing.T) {
 	}
 
 	order := input.Order{All: []input.Finding{{ID: cm, Versions: input.Versions{Shows: input.Tracked("1111111111")}, Live: true}}}
-	for _, form := range []rollout.Form{rollout.AsAnnotation, rollout.AsVariable} {
-		if _, err := rollout.NewPatcher(c.admin, form).RollOut(t.Context(), cached(), order); err != nil {
+	for _, form := range []patcher.Form{patcher.AsAnnotation, patcher.AsVariable} {
+		if _, err := patcher.NewPatcher(c.admin, form).RollOut(t.Context(), cached(), order); err != nil {
 			t.Fatal(err)
 		}
 		if got := cached().Shown.String(); got != "configmap/cm~1111111111" {

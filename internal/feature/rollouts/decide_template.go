@@ -1,4 +1,4 @@
-package follow
+package rollouts
 
 import "github.com/lockstep-dev/lockstep/internal/core/input"
 

@@ -1,4 +1,4 @@
-// Package follow is the loop: it keeps each workload in step with its inputs.
+// Package rollouts is the loop: it keeps each workload in step with its inputs.
 //
 // A key arrives for whatever reason. The loop gathers what is known about that workload,
 // decides in a pure function, acts with at most one write to the workload, and reports.
@@ -30,4 +30,4 @@
 //
 // The record is written after the patch. After a crash in between, the next start finds
 // the delivery in the newest revisions.
-package follow
+package rollouts

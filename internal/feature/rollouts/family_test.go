@@ -1,4 +1,4 @@
-package follow_test
+package rollouts_test
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
@@ -107,8 +107,8 @@ func newHouse(t *testing.T, families ...*madeUp) *house {
 	})
 	h := &house{World: w, key: kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: w.Namespace, Name: testkit.Web}}
 	h.records = ledger.New(c, ledger.Options{Namespace: w.Own, Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: quietly})
-	d := follow.Dependencies{
-		Vocabulary: words, Cluster: cache, Records: h.records, Roller: rollout.NewPatcher(c, rollout.AsAnnotation),
+	d := rollouts.Dependencies{
+		Vocabulary: words, Cluster: cache, Records: h.records, Roller: patcher.NewPatcher(c, patcher.AsAnnotation),
 		Announcer: announce.Silent{}, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), Now: time.Now,
 	}
 	var wakers []cluster.Waker
@@ -116,7 +116,7 @@ func newHouse(t *testing.T, families ...*madeUp) *house {
 		d.Families = append(d.Families, f)
 		wakers = append(wakers, f)
 	}
-	loop := follow.New(follow.DefaultOptions(), d)
+	loop := rollouts.New(rollouts.DefaultOptions(), d)
 	queue := workqueue.NewTypedDelayingQueue[kube.Key]()
 	testkit.RunInBackground(t, h.records.Watch)
 	testkit.RunInBackground(t, func(ctx context.Context) {

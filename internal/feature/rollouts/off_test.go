@@ -1,4 +1,4 @@
-package follow_test
+package rollouts_test
 
 import (
 	"testing"
@@ -7,14 +7,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
 // TestOff: a family that is switched off knows no kind of inputs, so that what is on record
 // of them stays, and warns of each annotation that has no effect.
 func TestOff(t *testing.T) {
 	t.Parallel()
-	off := follow.Off{Reason: input.ReloadOff, Advice: "switch it on", Asked: func(*kube.Workload, settings.Intent) []string {
+	off := rollouts.Off{Reason: input.ReloadOff, Advice: "switch it on", Asked: func(*kube.Workload, settings.Intent) []string {
 		return []string{settings.Reload}
 	}}
 	got, err := off.Assess(t.Context(), &kube.Workload{}, settings.Intent{}, record.Entry{}, nil)

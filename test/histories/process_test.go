@@ -38,7 +38,7 @@ type process struct {
 	workloads *mirror.Mirror[*kube.Workload]
 	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
 	watches   map[string]*watch
-	loop      *argoRollouts.Reconciler
+	loop      *rollouts.Reconciler
 	client    client.Client
 
 	// disk is the record as it is written, memory what was put there since.
@@ -137,7 +137,7 @@ func follows[T mirror.Slim[T]](m *mirror.Mirror[T], p *process, is func(client.O
 	}
 }
 
-func (p *process) newLoop(words settings.Vocabulary) *argoRollouts.Reconciler {
+func (p *process) newLoop(words settings.Vocabulary) *rollouts.Reconciler {
 	revisions := func(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 		return lineage.Revisions(ctx, p.client, w)
 	}

@@ -3,6 +3,7 @@ package histories_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -293,13 +294,16 @@ func (p *process) Source(namespace string, id input.ID) (*kube.Source, bool) {
 	return p.sources[id.Kind].Get(namespace, id.Name)
 }
 
-func (p *process) SourcesMatching(string, func(input.ID) bool) []input.ID { return nil }
-func (p *process) Namespace(string) (*kube.Namespace, bool)               { return nil, false }
-func (p *process) Knows(input.Kind, string) bool                          { return true }
-func (p *process) Lists(kube.Key) bool                                    { return true }
-func (p *process) KnowsNamespaces() bool                                  { return true }
-func (p *process) LacksNamespace(string) bool                             { return false }
-func (p *process) Announce(announce.Event)                                {}
+func (p *process) SourcesMatching(string, settings.Pattern) iter.Seq[input.ID] {
+	return func(func(input.ID) bool) {}
+}
+
+func (p *process) Namespace(string) (*kube.Namespace, bool) { return nil, false }
+func (p *process) Knows(input.Kind, string) bool            { return true }
+func (p *process) Lists(kube.Key) bool                      { return true }
+func (p *process) KnowsNamespaces() bool                    { return true }
+func (p *process) LacksNamespace(string) bool               { return false }
+func (p *process) Announce(announce.Event)                  {}
 
 func (p *process) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
 	return p.digests.Kinds[kind].AbsentVersion(keys)

@@ -144,7 +144,7 @@ func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("written meanwhile"))
 	}
 	if rollout, ok := o.(*unstructured.Unstructured); ok { // its status is written by itself
-		patcher.Object["status"] = old.DeepCopyObject().(*unstructured.Unstructured).Object["status"]
+		rollout.Object["status"] = old.DeepCopyObject().(*unstructured.Unstructured).Object["status"]
 	}
 	if set, ok := o.(*appsv1.StatefulSet); ok {
 		set.Status = old.(*appsv1.StatefulSet).Status
@@ -162,7 +162,7 @@ func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 // controller writes them with the status; of the others only the specification.
 func hasNewSpec(old, now client.Object) bool {
 	if rollout, ok := old.(*unstructured.Unstructured); ok {
-		return !apiequality.Semantic.DeepEqual(patcher.Object["spec"], now.(*unstructured.Unstructured).Object["spec"])
+		return !apiequality.Semantic.DeepEqual(rollout.Object["spec"], now.(*unstructured.Unstructured).Object["spec"])
 	}
 	if set, ok := old.(*appsv1.StatefulSet); ok {
 		return !apiequality.Semantic.DeepEqual(set.Spec, now.(*appsv1.StatefulSet).Spec)

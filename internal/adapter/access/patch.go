@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,18 @@ func PatchByUID(ctx context.Context, c client.Writer, o client.Object, p client.
 		return apierrors.NewConflict(resource, o.GetName(), err)
 	}
 	return err
+}
+
+// IsDenied reports whether a ValidatingAdmissionPolicy denied the request. Only an administrator can
+// change that, so another attempt is pointless for a while.
+func IsDenied(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return strings.HasPrefix(c.Message, "ValidatingAdmissionPolicy ")
+	})
 }
 
 // anotherUID recognises the API server's error for an object of that name with another UID.

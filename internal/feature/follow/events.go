@@ -78,6 +78,8 @@ func note(d Decision) (text string, warning, ok bool) {
 			return "not rolled out: " + d.Message, true, true
 		}
 		return d.Message, true, true
+	case input.ReloadFailed:
+		return d.Message, true, true
 	case input.Released:
 		return "accepted without a rollout: " + d.Message, false, true
 	case input.Held, input.Missing:
@@ -159,5 +161,5 @@ func failureEvent(w *kube.Workload, d Decision, err error) announce.Event {
 
 // failure is a decision that the API server refused.
 func (d Decision) failure(err error) Decision {
-	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: "could not roll out " + d.Message + ": " + err.Error()}
+	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: "could not roll out " + d.Message + ": " + err.Error(), Due: d.Due}
 }

@@ -101,7 +101,8 @@ variables:
 validations:
   - same: OBJECT.metadata.transformMap(k, v, !(k in ['annotations', 'generation', 'managedFields', 'resourceVersion']), v)
     message: Lockstep can't change a workload's metadata, except its own annotation
-  - same: OBJECT.metadata.?annotations.orValue({}).transformMap(k, v, k != 'lockstep.dev/moved-by', v)
+  # The API server counts the templates of a DaemonSet in an annotation.
+  - same: OBJECT.metadata.?annotations.orValue({}).transformMap(k, v, !(k in ['lockstep.dev/moved-by', 'deprecated.daemonset.template.generation']), v)
     message: Lockstep can't change a workload's annotations, except lockstep.dev/moved-by
   {{- $at := "OBJECT" }}
   {{- range $i, $field := splitList "." .path }}
@@ -197,7 +198,7 @@ resources:
   - {group: "", resource: pods/eviction, operations: [CREATE]}
 validations:
   - expression: request.namespace == '{{ .root.Release.Namespace }}' && request.resource.resource in ['configmaps', 'secrets']
-    message: "Lockstep can't write in this namespace: remove the namespace from the chart value admissionPolicy.deniedNamespaces, or remove Lockstep's annotation or label from the object"
+    message: "Lockstep can't write in this namespace: remove it from the chart value admissionPolicy.deniedNamespaces, or remove Lockstep's annotations and labels"
 {{- end -}}
 
 {{/* lockstep.warningPolicy tells whoever annotates a workload in such a namespace. It denies nothing. */}}

@@ -25,16 +25,21 @@ func PatchByUID(ctx context.Context, c client.Writer, o client.Object, p client.
 	return err
 }
 
-// IsDenied reports whether a ValidatingAdmissionPolicy denied the request. Only an administrator can
-// change that, so another attempt is pointless for a while.
-func IsDenied(err error) bool {
+// Denial returns why a ValidatingAdmissionPolicy denied a request, and whether one did. The policy's
+// message comes first, because users need it most and texts are cut.
+func Denial(err error) (text string, denied bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
-		return false
+		return "", false
 	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
-		return strings.HasPrefix(c.Message, "ValidatingAdmissionPolicy ")
-	})
+	for _, cause := range status.Status().Details.Causes {
+		policy, message, found := strings.Cut(cause.Message, " denied request: ")
+		if found && strings.HasPrefix(policy, "ValidatingAdmissionPolicy ") {
+			policy, _, _ = strings.Cut(policy, " with binding ")
+			return message + " (" + policy + ")", true
+		}
+	}
+	return "", false
 }
 
 // anotherUID recognises the API server's error for an object of that name with another UID.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -161,5 +162,9 @@ func failureEvent(w *kube.Workload, d Decision, err error) announce.Event {
 
 // failure is a decision that the API server refused.
 func (d Decision) failure(err error) Decision {
-	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: "could not roll out " + d.Message + ": " + err.Error(), Due: d.Due}
+	message := "could not roll out " + d.Message + ": " + err.Error()
+	if text, denied := access.Denial(err); denied {
+		message = text + "; not rolled out: " + d.Message
+	}
+	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: message, Due: d.Due}
 }

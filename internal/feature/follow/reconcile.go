@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		d = Decide(got.Observation)
 	}
 	recheck, err := r.act(ctx, got, d)
-	if access.IsDenied(err) {
+	if _, denied := access.Denial(err); denied {
 		d, recheck, err = r.denied(got, d, err), 0, nil
 	}
 	if err != nil {

@@ -301,7 +301,8 @@ func TestDeniedChangeIsNotTriedAgainSoon(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.clock = now.Truncate(announce.RepeatEvery)
-	text := "ValidatingAdmissionPolicy 'lockstep-namespaces' with binding 'lockstep-namespaces' denied request: Lockstep can't write in this namespace"
+	text := "ValidatingAdmissionPolicy 'lockstep-namespaces' with binding 'lockstep-namespaces' denied request: not here"
+	told := "not here (ValidatingAdmissionPolicy 'lockstep-namespaces'); not rolled out: configmap/app"
 	denial := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New(text))
 	denial.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: text}}
 	s.answers = []error{denial, denial}
@@ -312,10 +313,10 @@ func TestDeniedChangeIsNotTriedAgainSoon(t *testing.T) {
 			t.Fatalf("tried again after %s, error %v; want %s and no error, which the queue would retry", result.RequeueAfter, err, announce.RepeatEvery)
 		}
 	}
-	if len(s.told) != 2 || s.told[0].Reason != string(input.Following) || s.told[1].Reason != string(input.ReloadFailed) || !strings.Contains(s.told[1].Note, text) {
+	if len(s.told) != 2 || s.told[0].Reason != string(input.Following) || s.told[1].Reason != string(input.ReloadFailed) || !strings.HasPrefix(s.told[1].Note, told) {
 		t.Errorf("told %+v, want that the workload is followed, and the policy's message once", s.told)
 	}
-	if d := s.entry.Decision; d.Reason != input.ReloadFailed || s.entry.Inputs[app].Version != v2.Unknown() {
+	if d := s.entry.Decision; d.Reason != input.ReloadFailed || !strings.HasPrefix(d.Message, told) || s.entry.Inputs[app].Version != v2.Unknown() {
 		t.Errorf("on record: %+v, decision %+v; want the change as due, and why", s.entry, d)
 	}
 	if got := s.metric(t, "lockstep_pending_workloads", string(input.ReloadFailed)); got != 1 {

@@ -112,7 +112,7 @@ func (r *Reconciler) failed(o *ownership.Owned, d Decision, err error) (ctrl.Res
 	if r.told.isNew(o.Key, input.AttachFailed, err.Error()) {
 		r.Announcer.Announce(failureEvent(o, d, err))
 	}
-	if access.IsDenied(err) {
+	if _, denied := access.Denial(err); denied {
 		return ctrl.Result{RequeueAfter: announce.RepeatEvery}, nil
 	}
 	return ctrl.Result{}, fmt.Errorf("attach %s %s: %w", o.Key, d.Message, err)

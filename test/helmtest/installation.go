@@ -21,7 +21,7 @@ replicas: 3
 reload: {auto: true}
 revisions: {enabled: true, grace: 20m}
 images: {enabled: true, interval: 5m, webhook: {enabled: true, port: 9000, secretName: webhook, secretKey: senders}}
-kinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}]
+kinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}, {kind: example.com/v1/Ring=spec.in-rack.pod_template, resource: rings}]
 quiet: 10s
 maxDelay: 2m
 logging: {level: debug, format: text}
@@ -30,6 +30,7 @@ extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example:3128"}]
 extraVolumes: [{name: docker, secret: {secretName: docker}}]
 extraVolumeMounts: [{name: docker, mountPath: /etc/docker}]
 serviceAccount: {name: account, annotations: {example.com/role: reader}}
+admissionPolicy: {enabled: true, deniedNamespaces: [kube-system, "1"]}
 podAnnotations: {example.com/note: "1"}
 podLabels: {team: platform}
 nodeSelector: {kubernetes.io/os: linux}

@@ -231,13 +231,17 @@ func (i *installed) awaitMoved(t *testing.T) {
 	if !i.switches.reload {
 		return
 	}
+	shows := settings.Inputs
+	if i.switches.env {
+		shows = settings.InputsVariable
+	}
 	for _, kind := range i.switches.kinds() {
 		if kind == "CronJob" {
 			continue
 		}
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 			text := i.template(t, kind, "reloaded")
-			return strings.Contains(text, settings.Inputs), kind + " has " + text
+			return strings.Contains(text, shows), kind + " has " + text
 		})
 	}
 }

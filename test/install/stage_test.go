@@ -60,12 +60,17 @@ func (l lab) install(t *testing.T, s switches, one bool) *installed {
 		i.switches.secrets = []string{i.Namespace}
 	}
 	values := i.switches.values() + "quiet: 200ms\n"
+	var args []string
 	if s.images {
-		values += fmt.Sprintf("extraArgs: [--cloud-identity=false, '--registry-ca=%s=%s']\n", l.registry.Address, l.authority)
+		args = append(args, "--cloud-identity=false", fmt.Sprintf("'--registry-ca=%s=%s'", l.registry.Address, l.authority))
 	}
+	if s.env {
+		args = append(args, "--form=env")
+	}
+	values += "extraArgs: [" + strings.Join(args, ", ") + "]\n"
 	i.objects = render(t, helmtest.New(t, ""), i.Own, i.Own, values)
 	for _, o := range i.objects {
-		if o.GetKind() == "ServiceAccount" || strings.Contains(o.GetKind(), "Role") {
+		if o.GetKind() == "ServiceAccount" || strings.Contains(o.GetKind(), "Role") || strings.Contains(o.GetKind(), "Policy") {
 			i.Create(t, o)
 		}
 	}

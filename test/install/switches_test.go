@@ -19,6 +19,8 @@ type switches struct {
 	listed, anyPlatform bool
 	// workers: a further kind is followed.
 	workers bool
+	// admission: policies narrow what is written; env: in the other form.
+	admission, env bool
 	// namespaces are followed; none means all, or those with a label.
 	namespaces []string
 	selector   string
@@ -48,6 +50,9 @@ namespaceSelector: %q
 	if s.workers {
 		v += "kinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}]\n"
 	}
+	if s.admission {
+		v += "admissionPolicy: {enabled: true}\n"
+	}
 	return v + "images: {" + images + "}\n"
 }
 
@@ -61,6 +66,7 @@ func (s switches) String() string {
 	var on []string
 	for name, is := range map[string]bool{
 		"reload": s.reload, "revisions": s.revisions, "images": s.images, "pods": s.pods, "observe": s.observe, "listed": s.listed, "any platform": s.anyPlatform, "workers": s.workers,
+		"admission": s.admission, "env": s.env,
 		"secrets": len(s.secrets) > 0, "namespaces": len(s.namespaces) > 0, "selector": s.selector != "",
 	} {
 		if is {

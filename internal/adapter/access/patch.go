@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,23 @@ func PatchByUID(ctx context.Context, c client.Writer, o client.Object, p client.
 		return apierrors.NewConflict(resource, o.GetName(), err)
 	}
 	return err
+}
+
+// Denial returns why a ValidatingAdmissionPolicy denied a request, and whether one did. The policy's
+// message comes first, because users need it most and texts are cut.
+func Denial(err error) (text string, denied bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return "", false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		policy, message, found := strings.Cut(cause.Message, " denied request: ")
+		if found && strings.HasPrefix(policy, "ValidatingAdmissionPolicy ") {
+			policy, _, _ = strings.Cut(policy, " with binding ")
+			return message + " (" + policy + ")", true
+		}
+	}
+	return "", false
 }
 
 // anotherUID recognises the API server's error for an object of that name with another UID.

@@ -215,7 +215,7 @@ func FollowExplanations() []Explanation {
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},
 		{ReloadOff, "The workload asks for ConfigMaps or Secrets, and this controller was started without following any."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
-		{ReloadFailed, "The API server refused the change; it is tried again."},
+		{ReloadFailed, "The API server refused the change; it is tried again. If an admission policy denied it, the message starts with the policy's, and the change is tried again every half hour."},
 	}
 }
 

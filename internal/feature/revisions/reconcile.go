@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
@@ -110,6 +111,9 @@ func (r *Reconciler) failed(o *ownership.Owned, d Decision, err error) (ctrl.Res
 	r.metrics.count(o, input.AttachFailed)
 	if r.told.isNew(o.Key, input.AttachFailed, err.Error()) {
 		r.Announcer.Announce(failureEvent(o, d, err))
+	}
+	if _, denied := access.Denial(err); denied {
+		return ctrl.Result{RequeueAfter: announce.RepeatEvery}, nil
 	}
 	return ctrl.Result{}, fmt.Errorf("attach %s %s: %w", o.Key, d.Message, err)
 }

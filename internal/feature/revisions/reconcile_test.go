@@ -272,6 +272,31 @@ func TestRefusedOwnersAreToldOnce(t *testing.T) {
 	}
 }
 
+// TestDeniedOwnersAreNotTriedAgainSoon: only an administrator can change what an admission policy denies.
+func TestDeniedOwnersAreNotTriedAgainSoon(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t)
+	cm := input.ConfigMap("cm")
+	l.deployment(cm)
+	l.settled()
+	l.writes = func(context.Context, ownership.ObjectKey, string, []metav1.OwnerReference) error {
+		text := "ValidatingAdmissionPolicy 'lockstep-objects' with binding 'lockstep-objects' denied request: no"
+		denial := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "cm", errors.New(text))
+		denial.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: text}}
+		return denial
+	}
+	l.revisioned(cm)
+	<-l.fed
+	for range 2 {
+		if result, err := l.reconciler.Reconcile(t.Context(), l.objectKey(cm)); err != nil || result.RequeueAfter != announce.RepeatEvery {
+			t.Errorf("tried again after %s, error %v; want %s and no error, which the queue would retry", result.RequeueAfter, err, announce.RepeatEvery)
+		}
+	}
+	if len(l.events) != 1 || !strings.Contains(l.events[0], "denied request: no") {
+		t.Errorf("events %v", l.events)
+	}
+}
+
 // TestKnownRevisionsAreIndexed: as soon as a list of revisions counts as complete,
 // their objects have users. Otherwise an object would be reported as unused at a
 // start.

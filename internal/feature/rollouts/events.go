@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -77,6 +78,8 @@ func note(d Decision) (text string, warning, ok bool) {
 		if d.Verb == Hold {
 			return "not rolled out: " + d.Message, true, true
 		}
+		return d.Message, true, true
+	case input.ReloadFailed:
 		return d.Message, true, true
 	case input.Released:
 		return "accepted without a rollout: " + d.Message, false, true
@@ -159,5 +162,9 @@ func failureEvent(w *kube.Workload, d Decision, err error) announce.Event {
 
 // failure is a decision that the API server refused.
 func (d Decision) failure(err error) Decision {
-	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: "could not roll out " + d.Message + ": " + err.Error()}
+	message := "could not roll out " + d.Message + ": " + err.Error()
+	if text, denied := access.Denial(err); denied {
+		message = text + "; not rolled out: " + d.Message
+	}
+	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: message, Due: d.Due}
 }

@@ -9,6 +9,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
@@ -72,6 +73,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		d = Decide(got.Observation)
 	}
 	recheck, err := r.act(ctx, got, d)
+	if _, denied := access.Denial(err); denied {
+		d, recheck, err = r.denied(got, d, err), 0, nil
+	}
 	if err != nil {
 		return r.failed(got.Workload, d, err)
 	}
@@ -125,6 +129,15 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 		r.Announcer.Announce(failureEvent(w, d, err))
 	}
 	return ctrl.Result{}, fmt.Errorf("%s %s: %w", d.Verb, w.Key, err)
+}
+
+// denied is the decision once an admission policy has denied the change: it waits for an
+// administrator, and isn't an error that the queue retries.
+func (r *Reconciler) denied(got Gathered, d Decision, err error) Decision {
+	r.metrics.countFailure(got.Workload)
+	d = d.failure(err)
+	d.PendingSince = got.Observation.pendingSince()
+	return d
 }
 
 // report notifies users once. The same decision in the same situation isn't repeated, except

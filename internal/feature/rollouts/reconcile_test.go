@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
@@ -292,6 +293,37 @@ func TestRefusedChangeIsToldOnceAndTriedAgain(t *testing.T) {
 	}
 	if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil || len(s.moved) != 1 || s.entry.Inputs[app].Version != v2 {
 		t.Errorf("then: error %v, %d moves, on record %+v", err, len(s.moved), s.entry)
+	}
+}
+
+// TestDeniedChangeIsNotTriedAgainSoon: only an administrator can change what an admission policy denies.
+func TestDeniedChangeIsNotTriedAgainSoon(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.clock = now.Truncate(announce.RepeatEvery)
+	text := "ValidatingAdmissionPolicy 'lockstep-namespaces' with binding 'lockstep-namespaces' denied request: not here"
+	told := "not here (ValidatingAdmissionPolicy 'lockstep-namespaces'); not rolled out: configmap/app"
+	denial := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New(text))
+	denial.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: text}}
+	s.answers = []error{denial, denial}
+	loop := s.loop()
+	for range 2 {
+		result, err := loop.Reconcile(t.Context(), s.workload.Key)
+		if err != nil || result.RequeueAfter != announce.RepeatEvery {
+			t.Fatalf("tried again after %s, error %v; want %s and no error, which the queue would retry", result.RequeueAfter, err, announce.RepeatEvery)
+		}
+	}
+	if len(s.told) != 2 || s.told[0].Reason != string(input.Following) || s.told[1].Reason != string(input.ReloadFailed) || !strings.HasPrefix(s.told[1].Note, told) {
+		t.Errorf("told %+v, want that the workload is followed, and the policy's message once", s.told)
+	}
+	if d := s.entry.Decision; d.Reason != input.ReloadFailed || !strings.HasPrefix(d.Message, told) || s.entry.Inputs[app].Version != v2.Unknown() {
+		t.Errorf("on record: %+v, decision %+v; want the change as due, and why", s.entry, d)
+	}
+	if got := s.metric(t, "lockstep_pending_workloads", string(input.ReloadFailed)); got != 1 {
+		t.Errorf("%v workloads are pending, want 1", got)
+	}
+	if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil || len(s.moved) != 1 || s.entry.Inputs[app].Version != v2 {
+		t.Errorf("after the policy is gone: error %v, %d moves, on record %+v", err, len(s.moved), s.entry)
 	}
 }
 

@@ -275,7 +275,10 @@ func Install(dir string) (string, error) {
 }
 
 func copyProgram(source io.Reader, name string) error {
-	target, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // a program
+	if err := os.RemoveAll(name); err != nil { // a killed installation's leftover, or anything else that others put there
+		return err
+	}
+	target, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // a program
 	if err != nil {
 		return err
 	}

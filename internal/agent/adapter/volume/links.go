@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -46,7 +47,7 @@ func (l *links) staged(string, filemap.Tree) error { return nil }
 func (l *links) forget(string) error { return nil }
 
 func (l *links) generations() ([]string, error) {
-	entries, err := fs.ReadDir(l.base.FS(), ".")
+	entries, err := fs.ReadDir(plainfile.Dirs(l.base), ".")
 	if err != nil {
 		return nil, fmt.Errorf("list the root: %w", err)
 	}
@@ -99,7 +100,7 @@ func (l *links) point(id string) error {
 
 // names are the first elements of the generation's paths.
 func (l *links) names(id string) ([]string, error) {
-	entries, err := fs.ReadDir(l.base.FS(), l.dir(id))
+	entries, err := fs.ReadDir(plainfile.Dirs(l.base), l.dir(id))
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +203,7 @@ func (l *links) replace(name string) error {
 }
 
 func (l *links) unlinkOthers(names []string) error {
-	entries, err := fs.ReadDir(l.base.FS(), ".")
+	entries, err := fs.ReadDir(plainfile.Dirs(l.base), ".")
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -78,7 +79,7 @@ func (o *objects) has(d filemap.Digest) bool {
 	if o.known[d] {
 		return true
 	}
-	f, err := o.state.Open(o.name(d))
+	f, err := plainfile.OpenIn(o.state, o.name(d))
 	if err != nil {
 		return false
 	}
@@ -150,7 +151,7 @@ func finishFile(f *os.File, opts Options) error {
 func (o *objects) sweep(live func() map[filemap.Digest]bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	entries, err := fs.ReadDir(o.state.FS(), objectDir)
+	entries, err := fs.ReadDir(plainfile.Dirs(o.state), objectDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

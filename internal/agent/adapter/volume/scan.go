@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -77,7 +78,7 @@ func (d *Directory) scan(began time.Time) (bool, error) {
 	if d.told && d.last != "" && found.signature() == d.last {
 		return false, nil
 	}
-	object := filemap.Object{Ref: filemap.Ref{Kind: filemap.Directory, Name: d.path}}
+	object := filemap.Object{Ref: filemap.Ref{Kind: filemap.Directory, Name: d.path}, Entries: found.others}
 	for _, name := range found.files {
 		entry, err := d.read(root, name)
 		if err != nil {
@@ -105,11 +106,11 @@ const tick = time.Second
 // open resolves ..data once, so all files come from the same generation even when the
 // kubelet swaps the link in the meantime.
 func (d *Directory) open() (*os.Root, error) {
-	root, err := os.OpenRoot(d.path)
+	root, err := plainfile.OpenRoot(d.path)
 	if err != nil {
 		return nil, err
 	}
-	data, err := root.OpenRoot(dataLink)
+	data, err := plainfile.OpenRootIn(root, dataLink)
 	if errors.Is(err, fs.ErrNotExist) {
 		return root, nil
 	}
@@ -118,7 +119,7 @@ func (d *Directory) open() (*os.Root, error) {
 }
 
 func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
-	f, err := root.Open(name)
+	f, err := plainfile.OpenIn(root, name)
 	if err != nil {
 		return filemap.Entry{}, err
 	}
@@ -134,6 +135,7 @@ func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
 // listing describes a directory without its contents.
 type listing struct {
 	files  []string
+	others []filemap.Entry // names that aren't files
 	marks  strings.Builder
 	newest time.Time // when the last of the files changed
 }
@@ -142,7 +144,11 @@ type listing struct {
 func (l *listing) signature() string { return "files\n" + l.marks.String() }
 
 func (l *listing) add(name string, info fs.FileInfo) {
-	l.files = append(l.files, name)
+	if info.Mode().IsRegular() {
+		l.files = append(l.files, name)
+	} else {
+		l.others = append(l.others, filemap.Entry{Key: name, Unusable: plainfile.Kind(info.Mode())})
+	}
 	fmt.Fprintf(&l.marks, "%s\x00%d %d", name, info.Size(), info.ModTime().UnixNano())
 	// Programs can't set the inode and its change time, so they reveal even a copy that keeps
 	// size and modification time.
@@ -159,7 +165,7 @@ func (l *listing) add(name string, info fs.FileInfo) {
 // list names all files.
 func list(root *os.Root) (*listing, error) {
 	found := &listing{}
-	err := fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(plainfile.Dirs(root), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -176,7 +182,7 @@ func list(root *os.Root) (*listing, error) {
 		if err != nil {
 			return err
 		}
-		if info.Mode().IsRegular() {
+		if !info.IsDir() {
 			found.add(p, info)
 		}
 		return nil

@@ -59,6 +59,8 @@ type Entry struct {
 	Key    string
 	Digest Digest
 	Size   int64
+	// Unusable says what is in the place of a file, for example a named pipe; empty means a file.
+	Unusable string
 }
 
 // Object is one source of files.
@@ -128,6 +130,10 @@ func (p *planner) addObject(o Object) {
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
 	for _, e := range entries {
 		if !p.rules.wants(e.Key) {
+			continue
+		}
+		if e.Unusable != "" {
+			p.leftOut = append(p.leftOut, fmt.Errorf("key %q of %s: it is %s, not a regular file", e.Key, o.Ref, e.Unusable))
 			continue
 		}
 		p.addFile(File{Path: p.path(o, e.Key), Digest: e.Digest, Size: e.Size, Source: o.Ref}, e.Key)

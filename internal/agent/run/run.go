@@ -209,6 +209,7 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) followDirectory(ctx context.Context, dir string) {
 	source := "directory " + dir
 	reader := volume.NewDirectory(dir, r.keeper)
+	reader.Limit(r.config.Sync.Rules.MaxBytes, func(ref filemap.Ref, weight int64) bool { return r.sink.Admit(source, ref, weight) })
 	scan := func() {
 		object, changed, err := reader.Scan()
 		if err != nil {

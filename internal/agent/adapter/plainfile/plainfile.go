@@ -4,6 +4,7 @@
 package plainfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -112,6 +113,9 @@ func OpenRoot(name string) (*os.Root, error) { return os.OpenRoot(name + "/") }
 // OpenRootIn is root.OpenRoot. The dot makes it open the name as a directory.
 func OpenRootIn(root *os.Root, name string) (*os.Root, error) { return root.OpenRoot(name + "/.") }
 
+// maxEntries bounds the memory that listing a directory takes.
+const maxEntries = 1 << 20
+
 // Dirs is a root's file system for fs.ReadDir and fs.WalkDir.
 func Dirs(root *os.Root) fs.ReadDirFS { return dirs{root.FS(), root} }
 
@@ -131,7 +135,13 @@ func (d dirs) ReadDir(name string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	entries, err := f.ReadDir(-1)
+	entries, err := f.ReadDir(maxEntries + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil // an empty directory
+	}
+	if len(entries) > maxEntries {
+		return nil, fmt.Errorf("%s has more than %d entries", f.Name(), maxEntries)
+	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
 }

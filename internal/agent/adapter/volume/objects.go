@@ -3,6 +3,7 @@ package volume
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -179,10 +180,7 @@ func (o *objects) sweep(live func() map[filemap.Digest]bool) error {
 }
 
 func (o *objects) forget(digest string) {
-	for d := range o.known {
-		if d.String() == digest {
-			delete(o.known, d)
-			return
-		}
+	if raw, err := hex.DecodeString(digest); err == nil && len(raw) == sha256.Size {
+		delete(o.known, filemap.Digest(raw))
 	}
 }

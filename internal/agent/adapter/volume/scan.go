@@ -42,6 +42,8 @@ func (HashOnly) Unpin([]filemap.Entry) {}
 type Directory struct {
 	path   string
 	keeper Keeper
+	limit  int64
+	admit  func(ref filemap.Ref, weight int64) bool
 	// last is the signature of the last scan; empty means to read again.
 	last string
 	seen filemap.Object
@@ -50,7 +52,13 @@ type Directory struct {
 
 // NewDirectory reads the directory at path and passes its contents to keeper.
 func NewDirectory(dir string, keeper Keeper) *Directory {
-	return &Directory{path: dir, keeper: keeper}
+	return &Directory{path: dir, keeper: keeper, admit: func(filemap.Ref, int64) bool { return true }}
+}
+
+// Limit omits the contents of the directory while they weigh more than limit, or while admit
+// says that they don't fit; 0 means no limit.
+func (d *Directory) Limit(limit int64, admit func(ref filemap.Ref, weight int64) bool) {
+	d.limit, d.admit = limit, admit
 }
 
 // Scan reads the directory as one object whose keys are relative paths. It reports whether
@@ -71,14 +79,20 @@ func (d *Directory) scan(began time.Time) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = root.Close() }()
-	found, err := list(root)
+	found, err := list(root, d.limit)
 	if err != nil {
 		return false, err
+	}
+	ref := filemap.Ref{Kind: filemap.Directory, Name: d.path}
+	if weight := max(found.weight, filemap.Weight(0)); found.cut || !d.admit(ref, weight) {
+		changed := !d.told || d.seen.Omitted != weight
+		d.last, d.seen = "", filemap.Object{Ref: ref, Omitted: weight}
+		return changed, nil
 	}
 	if d.told && d.last != "" && found.signature() == d.last {
 		return false, nil
 	}
-	object := filemap.Object{Ref: filemap.Ref{Kind: filemap.Directory, Name: d.path}, Entries: found.others}
+	object := filemap.Object{Ref: ref, Entries: found.others}
 	for _, name := range found.files {
 		entry, err := d.read(root, name)
 		if err != nil {
@@ -128,7 +142,7 @@ func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
 	if err != nil {
 		return filemap.Entry{}, err
 	}
-	digest, err := d.keeper.KeepFrom(f)
+	digest, err := d.keeper.KeepFrom(io.LimitReader(f, info.Size())) // a file that grows without end has an end here
 	return filemap.Entry{Key: name, Digest: digest, Size: info.Size()}, err
 }
 
@@ -136,6 +150,8 @@ func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
 type listing struct {
 	files  []string
 	others []filemap.Entry // names that aren't files
+	weight int64           // as the size of a set counts it
+	cut    bool            // there are more files than a set may have
 	marks  strings.Builder
 	newest time.Time // when the last of the files changed
 }
@@ -146,8 +162,10 @@ func (l *listing) signature() string { return "files\n" + l.marks.String() }
 func (l *listing) add(name string, info fs.FileInfo) {
 	if info.Mode().IsRegular() {
 		l.files = append(l.files, name)
+		l.weight += filemap.Weight(info.Size())
 	} else {
 		l.others = append(l.others, filemap.Entry{Key: name, Unusable: plainfile.Kind(info.Mode())})
+		l.weight += filemap.Weight(0)
 	}
 	fmt.Fprintf(&l.marks, "%s\x00%d %d", name, info.Size(), info.ModTime().UnixNano())
 	// Programs can't set the inode and its change time, so they reveal even a copy that keeps
@@ -162,8 +180,8 @@ func (l *listing) add(name string, info fs.FileInfo) {
 	l.marks.WriteByte('\n')
 }
 
-// list names all files.
-func list(root *os.Root) (*listing, error) {
+// list names all files, and stops when they weigh more than limit.
+func list(root *os.Root, limit int64) (*listing, error) {
 	found := &listing{}
 	err := fs.WalkDir(plainfile.Dirs(root), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -184,6 +202,9 @@ func list(root *os.Root) (*listing, error) {
 		}
 		if !info.IsDir() {
 			found.add(p, info)
+		}
+		if found.cut = limit > 0 && found.weight > limit; found.cut {
+			return fs.SkipAll
 		}
 		return nil
 	})

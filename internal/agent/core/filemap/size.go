@@ -29,8 +29,13 @@ func (o Object) Weight() int64 {
 // Bytes is a number of bytes that is written for users: 256.0 MiB.
 type Bytes int64
 
-// String returns the number in MiB.
-func (b Bytes) String() string { return strconv.FormatFloat(float64(b)/(1<<20), 'f', 1, 64) + " MiB" }
+// String returns the number in KiB or MiB.
+func (b Bytes) String() string {
+	if b < 1<<20 {
+		return strconv.FormatFloat(float64(b)/(1<<10), 'f', 1, 64) + " KiB"
+	}
+	return strconv.FormatFloat(float64(b)/(1<<20), 'f', 1, 64) + " MiB"
+}
 
 // SizeError reports that the sources exceed Rules.MaxBytes.
 type SizeError struct {

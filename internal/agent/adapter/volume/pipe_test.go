@@ -16,7 +16,7 @@ import (
 )
 
 // withoutWaiting fails the test when a call waits for a writer of a pipe.
-func withoutWaiting(t *testing.T, pipe string, call func() error) error {
+func withoutWaiting(t *testing.T, call func() error) error {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- call() }()
@@ -24,11 +24,8 @@ func withoutWaiting(t *testing.T, pipe string, call func() error) error {
 	case err := <-done:
 		return err
 	case <-time.After(patience):
-		fd, err := unix.Open(pipe, unix.O_RDWR|unix.O_NONBLOCK, 0) // lets the call go
-		if err == nil {
-			defer func() { _ = unix.Close(fd) }()
-		}
-		return errors.Join(errors.New("it waits for a writer of "+pipe), <-done)
+		t.Fatal("it waits for a writer of the pipe")
+		return nil
 	}
 }
 
@@ -44,9 +41,9 @@ func mkfifo(t *testing.T, name string) string {
 func TestScanReportsAPipe(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a"), "1")
-	pipe := mkfifo(t, filepath.Join(dir, "pipe"))
+	mkfifo(t, filepath.Join(dir, "pipe"))
 	var got filemap.Object
-	err := withoutWaiting(t, pipe, func() (err error) {
+	err := withoutWaiting(t, func() (err error) {
 		got, _, err = volume.NewDirectory(dir, volume.HashOnly{}).Scan()
 		return err
 	})
@@ -79,12 +76,9 @@ func TestPipesInTheRoot(t *testing.T) {
 					t.Fatalf("there is no %s: %v", name, err)
 				}
 				pipe := mkfifo(t, places[0])
-				err = withoutWaiting(t, pipe, func() error { return use(opts) })
+				err = withoutWaiting(t, func() error { return use(opts) })
 				if err != nil && !strings.Contains(err.Error(), filepath.Base(pipe)) && !strings.Contains(err.Error(), "generation") {
 					t.Errorf("the error does not name the place: %v", err)
-				}
-				if err != nil && strings.Contains(err.Error(), "waits for a writer") {
-					t.Error(err)
 				}
 			})
 		}

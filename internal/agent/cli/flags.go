@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/httpcall"
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/objectwatch"
@@ -50,6 +51,7 @@ type fileFlags struct {
 	items             []string
 	collision, layout string
 	fileMode, dirMode string
+	maxSize           string
 }
 
 // appFlags configure how the application is notified.
@@ -109,6 +111,7 @@ func (f *flags) bindFiles(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.base.Sync.Rules.Include, "include", nil, "only keys that match this glob; may be repeated")
 	fs.StringArrayVar(&f.base.Sync.Rules.Exclude, "exclude", nil, "no keys that match this glob; may be repeated")
 	fs.StringVar(&f.files.collision, "collision", string(filemap.Refuse), "two sources with the same file: error, prefix or first")
+	fs.StringVar(&f.files.maxSize, "max-size", "256Mi", "how much the sources may hold together, each file in blocks of 4Ki; 0 means no limit")
 	fs.StringVar(&f.base.SubdirAnnotation, "subdir-annotation", "", "annotation in which an object may name a directory below the root")
 	fs.BoolVar(&f.base.Sync.Once, "once", false, "publish once and exit, for init containers")
 }
@@ -171,7 +174,7 @@ func (f *flags) config(args []string, lookup func(string) (string, bool)) (run.C
 	c.Sync.Rules.Collision = filemap.Collision(f.files.collision)
 	c.Sync.OnDelete, c.Sync.InitialNotify = podsync.OnDelete(f.sources.onDelete), podsync.InitialNotify(f.app.initialNotify)
 	var mistakes []error
-	for _, set := range []func(*run.Config) error{f.setModes, f.setItems, f.setSignals, f.setSources(lookup), f.setPreset, f.setLog} {
+	for _, set := range []func(*run.Config) error{f.setModes, f.setMaxSize, f.setItems, f.setSignals, f.setSources(lookup), f.setPreset, f.setLog} {
 		mistakes = append(mistakes, set(&c))
 	}
 	return c, errors.Join(mistakes...)
@@ -187,6 +190,15 @@ func (f *flags) setModes(c *run.Config) error {
 		*into = fs.FileMode(mode)
 	}
 	return errors.Join(mistakes...)
+}
+
+func (f *flags) setMaxSize(c *run.Config) error {
+	size, err := resource.ParseQuantity(f.files.maxSize)
+	if err != nil || size.Sign() < 0 {
+		return fmt.Errorf("--max-size %q: want a size such as 256Mi, or 0", f.files.maxSize)
+	}
+	c.Sync.Rules.MaxBytes = size.Value()
+	return nil
 }
 
 func (f *flags) setItems(c *run.Config) error {

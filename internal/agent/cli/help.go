@@ -28,7 +28,7 @@ func flagGroups() []flagGroup {
 		}},
 		{"Files", []string{
 			"root", "layout", "file-mode", "dir-mode", "uid", "gid", "overwrite", "durable", "keep-old", "item", "key-separator", "include", "exclude",
-			"collision", "subdir-annotation", "once", "quiet", "max-wait",
+			"collision", "max-size", "subdir-annotation", "once", "quiet", "max-wait",
 		}},
 		{"Check", []string{"app", "app-file", "app-url", "app-socket", "check", "check-timeout", "no-check"}},
 		{"Notify", []string{

@@ -88,7 +88,7 @@ func TestExplainLeavesNoFlagOut(t *testing.T) {
 	}
 	values := map[string]string{
 		"selector": "a=b", "selector-kinds": "secret", "on-delete": "keep", "layout": "files", "file-mode": "0600", "dir-mode": "0700", "item": "a=b", "collision": "prefix",
-		"notify": "signal:HUP@name:x", "confirm": "workers:name:x", "initial-notify": "always", "stop-signal": "INT", "http-header": "A: b", "http-codes": "202", "health-addr": ":1",
+		"notify": "signal:HUP@name:x", "confirm": "workers:name:x", "initial-notify": "always", "stop-signal": "INT", "http-header": "A: b", "http-codes": "202", "health-addr": ":1", "max-size": "1Gi",
 	}
 	cli.Document().Flags().VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(left, f.Name) {

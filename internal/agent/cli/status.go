@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
@@ -98,7 +98,7 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 		return s, nil, usageError{fmt.Errorf("layout %q: want links, exchange or files", layout)}
 	}
 	name := filepath.Join(volume.StateDir(root, layout), podsync.StatusFile)
-	raw, err := os.ReadFile(name)
+	raw, err := plainfile.Read(name, plainfile.Large)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil, fmt.Errorf("no agent has published into %s yet (there is no %s); is this its --root, and is its --layout %s?", root, name, layout)
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,6 +91,10 @@ type Config struct {
 	Warnings []string
 }
 
+// Guard is the size limit for the predecessors' command lines, which had none. It only prevents
+// that one object too many fills the node's disk.
+const Guard = 1 << 30
+
 // Default is the native configuration without sources.
 func Default() Config {
 	return Config{
@@ -130,8 +135,16 @@ func (c Config) complete() Config {
 	// Directories that are only watched may contain files of the same name: each keeps its own
 	// path.
 	c.Sync.Rules.Subdirs = c.SubdirAnnotation != "" || c.Sync.ReadOnly
+	c.Sync.Rules.Shared = c.severalNamespaces()
 	c.Sync.Attributes = fmt.Sprintf("%o %o %d %d", c.Volume.FileMode, c.Volume.DirMode, c.Volume.UID, c.Volume.GID)
 	return c
+}
+
+// severalNamespaces reports that the objects can come from several namespaces.
+func (c Config) severalNamespaces() bool {
+	return slices.ContainsFunc(c.Selectors, func(s objectwatch.Selector) bool {
+		return s.Namespace == "" || s.Namespace != c.Selectors[0].Namespace
+	})
 }
 
 // Validate reports every mistake in the configuration.

@@ -73,10 +73,13 @@ func (c Config) describeSources() []Step {
 		add("take", item.Object == "", "key %s as %s", item.Key, item.Path)
 		add("take", item.Object != "", "key %s of %s as %s", item.Key, item.Object, item.Path)
 	}
+	add("take", r.Shared, "a file from the namespace that had it first, where two have the same")
 	add("take", r.Separator != "", "%s in a key as a slash", r.Separator)
 	add("take", c.SubdirAnnotation != "", "the directory that an object names in its annotation %s", c.SubdirAnnotation)
 	add("take", r.Collision == filemap.Prefix, "every file with namespace, kind and name of its object before its name")
-	add("take", r.Collision == filemap.FirstWins, "the first object by namespace and name where two have the same file")
+	add("take", r.Collision == filemap.FirstWins, "the first object by name where two of a namespace have the same file")
+	add("take", r.MaxBytes != d.Sync.Rules.MaxBytes && r.MaxBytes > 0, "at most %s in all", filemap.Bytes(r.MaxBytes))
+	add("take", r.MaxBytes == 0, "everything, however large")
 	return steps
 }
 

@@ -209,6 +209,7 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) followDirectory(ctx context.Context, dir string) {
 	source := "directory " + dir
 	reader := volume.NewDirectory(dir, r.keeper)
+	reader.Limit(r.config.Sync.Rules.MaxBytes, func(ref filemap.Ref, weight int64) bool { return r.sink.Admit(source, ref, weight) })
 	scan := func() {
 		object, changed, err := reader.Scan()
 		if err != nil {
@@ -275,7 +276,10 @@ func Install(dir string) (string, error) {
 }
 
 func copyProgram(source io.Reader, name string) error {
-	target, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // a program
+	if err := os.RemoveAll(name); err != nil { // a killed installation's leftover, or anything else that others put there
+		return err
+	}
+	target, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // a program
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 )
 
 // Options describe the request.
@@ -269,7 +270,7 @@ func (o Options) authorize(request *http.Request) error {
 }
 
 func readCredential(file string) (string, error) {
-	raw, err := os.ReadFile(file)
+	raw, err := plainfile.Read(file, plainfile.Small)
 	if err != nil {
 		return "", fmt.Errorf("read a credential: %w", err)
 	}
@@ -297,7 +298,7 @@ func (o Options) tls() (*tls.Config, error) {
 		InsecureSkipVerify: o.TLS.Insecure, //nolint:gosec // only when the user says so
 	}
 	if o.TLS.CAFile != "" {
-		pem, err := os.ReadFile(o.TLS.CAFile)
+		pem, err := plainfile.Read(o.TLS.CAFile, plainfile.Small)
 		if err != nil {
 			return nil, fmt.Errorf("read the CA: %w", err)
 		}
@@ -309,7 +310,15 @@ func (o Options) tls() (*tls.Config, error) {
 	if o.TLS.CertFile == "" {
 		return config, nil
 	}
-	pair, err := tls.LoadX509KeyPair(o.TLS.CertFile, o.TLS.KeyFile)
+	cert, err := plainfile.Read(o.TLS.CertFile, plainfile.Small)
+	if err != nil {
+		return nil, fmt.Errorf("read the client certificate: %w", err)
+	}
+	key, err := plainfile.Read(o.TLS.KeyFile, plainfile.Small)
+	if err != nil {
+		return nil, fmt.Errorf("read the client certificate's key: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the client certificate: %w", err)
 	}

@@ -88,6 +88,11 @@ func (w *Watcher) get(s Selector, o *metav1.ListOptions) *rest.Request {
 // proxy may answer and then not pass anything on.
 func (w *Watcher) watch(ctx context.Context, s Selector, o metav1.ListOptions) (watch.Interface, error) {
 	w.release(s)
+	// The reflector reads everything again. That happens at most once per stream, so objects that
+	// come and go at the limit don't load the server.
+	if o.SendInitialEvents == nil && w.sink.Readmits(s.String()) {
+		return nil, apierrors.NewResourceExpired("objects that were omitted fit now")
+	}
 	half := int64(w.opts.Stall / time.Second / 2)
 	o.Watch, o.TimeoutSeconds = true, &half
 	// The stream lives as long as its context. The same timer bounds the wait for the start of
@@ -172,13 +177,18 @@ func (w *Watcher) take(s Selector, event watch.Event) watch.Event {
 // until the sink receives the object itself.
 func (w *Watcher) strip(s Selector, o *object) error {
 	o.hold = &hold{}
-	err := o.values(s.Kind, func(key string, value []byte) error {
-		digest, err := w.sink.Keep(value)
-		if err == nil {
-			o.hold.entries = append(o.hold.entries, filemap.Entry{Key: key, Digest: digest, Size: int64(len(value))})
-		}
-		return err
-	})
+	var err error
+	if weight := o.weight(s.Kind); w.sink.Admit(s.String(), o.ref(s.Kind), weight) {
+		err = o.values(s.Kind, func(key string, value []byte) error {
+			digest, err := w.sink.Keep(value)
+			if err == nil {
+				o.hold.entries = append(o.hold.entries, filemap.Entry{Key: key, Digest: digest, Size: int64(len(value))})
+			}
+			return err
+		})
+	} else {
+		o.hold.omitted = weight
+	}
 	o.drop(w.opts.SubdirAnnotation)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +201,10 @@ func (w *Watcher) strip(s Selector, o *object) error {
 
 // hold lists the values stored for one object. All copies that the library makes of the
 // object share it.
-type hold struct{ entries []filemap.Entry }
+type hold struct {
+	entries []filemap.Entry
+	omitted int64 // the weight of an object whose values were not stored
+}
 
 // handOver records that the sink is about to receive an object.
 func (w *Watcher) handOver(s Selector, h *hold) {
@@ -225,12 +238,12 @@ func (s *store) convert(item any) (filemap.Object, error) {
 		return filemap.Object{}, fmt.Errorf("unexpected %T in the stream of %s", item, s.selector)
 	}
 	converted := filemap.Object{
-		Ref:    filemap.Ref{Kind: s.selector.Kind, Namespace: o.Namespace, Name: o.Name},
+		Ref: o.ref(s.selector.Kind), Created: o.CreationTimestamp.Time,
 		Subdir: o.Annotations[s.watcher.opts.SubdirAnnotation],
 	}
 	if o.hold != nil { // a deleted object has none
 		s.watcher.handOver(s.selector, o.hold)
-		converted.Entries = o.hold.entries
+		converted.Entries, converted.Omitted = o.hold.entries, o.hold.omitted
 	}
 	return converted, nil
 }

@@ -36,9 +36,14 @@ type sink struct {
 	full    bool
 	failure string
 	well    int // how often it was told that the source recovered
+	limit   int64
+	omitted map[string]int64
+	fits    bool // what was omitted fits now
 }
 
-func newSink() *sink { return &sink{objects: map[string]string{}, pins: map[filemap.Digest]int{}} }
+func newSink() *sink {
+	return &sink{objects: map[string]string{}, pins: map[filemap.Digest]int{}, omitted: map[string]int64{}}
+}
 
 func (s *sink) Keep(value []byte) (filemap.Digest, error) {
 	s.mu.Lock()
@@ -49,6 +54,18 @@ func (s *sink) Keep(value []byte) (filemap.Digest, error) {
 	}
 	s.pins[digest]++
 	return digest, nil
+}
+
+func (s *sink) Admit(_ string, _ filemap.Ref, weight int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limit == 0 || weight <= s.limit
+}
+
+func (s *sink) Readmits(string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fits
 }
 
 func (s *sink) Unpin(entries []filemap.Entry) {
@@ -66,6 +83,11 @@ func (s *sink) unpin(entries []filemap.Entry) {
 }
 
 func (s *sink) put(o filemap.Object) {
+	if o.Omitted > 0 {
+		s.omitted[o.Name] = o.Omitted
+		return
+	}
+	delete(s.omitted, o.Name)
 	s.objects[o.Name] = ""
 	for _, e := range o.Entries {
 		s.objects[o.Name] += e.Digest.String()

@@ -3,6 +3,7 @@ package objectwatch
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,10 +71,35 @@ func (o *object) values(kind filemap.Kind, take func(key string, value []byte) e
 	return nil
 }
 
-// drop clears everything except the object's identity and one annotation.
+// ref names the object.
+func (o *object) ref(kind filemap.Kind) filemap.Ref {
+	return filemap.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// weight is how much the values count towards the size of a set. It reads no value.
+func (o *object) weight(kind filemap.Kind) int64 {
+	var weight int64
+	for _, text := range o.Data {
+		size := len(text)
+		if kind == filemap.Secret {
+			size = base64.StdEncoding.DecodedLen(size)
+		}
+		weight += filemap.Weight(int64(size))
+	}
+	for _, value := range o.BinaryData {
+		weight += filemap.Weight(int64(len(value)))
+	}
+	return max(weight, filemap.Weight(0))
+}
+
+// drop clears everything except the object's identity, its age and one annotation. It cuts the
+// annotation just beyond its limit: a longer one is refused, and not worth its memory.
 func (o *object) drop(annotation string) {
-	kept := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}
+	kept := metav1.ObjectMeta{
+		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp,
+	}
 	if value, ok := o.Annotations[annotation]; ok && annotation != "" {
+		value = strings.Clone(value[:min(len(value), filemap.MaxSubdir+1)])
 		kept.Annotations = map[string]string{annotation: value}
 	}
 	// An annotation marks the bookmark that ends a streamed list.

@@ -65,6 +65,10 @@ type Sink interface {
 	// that were given up on the way.
 	Keep(value []byte) (filemap.Digest, error)
 	Unpin(entries []filemap.Entry)
+	// Admit reports whether an object of this weight may be kept; one that may not is omitted.
+	// Readmits reports whether a source has to be read again, because omitted objects fit now.
+	Admit(source string, ref filemap.Ref, weight int64) bool
+	Readmits(source string) bool
 	// Replace sets all objects of a source.
 	Replace(source string, objects []filemap.Object)
 	// Put sets one new or changed object.

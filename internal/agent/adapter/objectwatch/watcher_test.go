@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,12 +27,18 @@ const stall = 20 * time.Second
 // follow starts a watcher in the bubble.
 func follow(t *testing.T, s *server, to objectwatch.Sink, config *rest.Config) *objectwatch.Watcher {
 	t.Helper()
+	return followWith(t, s, to, config, "")
+}
+
+// followWith is follow with an annotation in which objects name directories.
+func followWith(t *testing.T, s *server, to objectwatch.Sink, config *rest.Config, annotation string) *objectwatch.Watcher {
+	t.Helper()
 	network := &pipes{conns: make(chan net.Conn, 10), closed: make(chan struct{})}
 	srv := &http.Server{Handler: s}
 	go func() { _ = srv.Serve(network) }()
 	config.Host, config.Dial, config.QPS = "http://api", network.dial, -1
 	w, err := objectwatch.New(config, objectwatch.Options{
-		Selectors: []objectwatch.Selector{{Kind: filemap.ConfigMap, Namespace: "ns", Labels: "x=y"}}, Stall: stall,
+		Selectors: []objectwatch.Selector{{Kind: filemap.ConfigMap, Namespace: "ns", Labels: "x=y"}}, Stall: stall, SubdirAnnotation: annotation,
 	}, to, time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -248,6 +255,65 @@ func TestValuesOfObjectsThatAreGivenUp(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The values of an object that does not fit are not kept. The server is asked for everything
+// again when they fit, and not before.
+func TestAnObjectThatDoesNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		large := strings.Repeat("x", 5000)
+		s := &server{
+			lists:   []http.HandlerFunc{page("", configMap("a", "5", "1"), configMap("large", "6", large))},
+			watches: []http.HandlerFunc{stream(stall / 2)},
+		}
+		to := newSink()
+		to.limit = 4096
+		follow(t, s, to, &rest.Config{})
+		after(10 * stall)
+		to.want(t, map[string]string{"a": "1"})
+		if to.omitted["large"] != 8192 {
+			t.Errorf("omitted %v, want the large one in blocks", to.omitted)
+		}
+		if lists := strings.Count(strings.Join(s.seen(), " "), "list"); lists != 1 {
+			t.Errorf("%d lists while nothing fits: %v", lists, s.seen())
+		}
+		to.mu.Lock()
+		to.limit, to.fits = 8192, true
+		to.mu.Unlock()
+		after(2 * stall)
+		to.want(t, map[string]string{"a": "1", "large": large})
+		to.wantFailure(t, "")
+	})
+}
+
+// Of an object only its identity, its age and a short directory stay in memory.
+func TestALongAnnotationIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		item := `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"5","creationTimestamp":"2026-01-02T03:04:05Z",` +
+			`"annotations":{"dir":"` + strings.Repeat("d/", 100_000) + `"}},"data":{"k":"1"}}`
+		got := make(chan filemap.Object, 1)
+		to := &passing{sink: newSink(), got: got}
+		followWith(t, &server{lists: []http.HandlerFunc{page("", item)}, watches: []http.HandlerFunc{stream(time.Hour)}}, to, &rest.Config{}, "dir")
+		object := <-got
+		if len(object.Subdir) != filemap.MaxSubdir+1 {
+			t.Errorf("%d bytes of the annotation stay", len(object.Subdir))
+		}
+		if want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); !object.Created.Equal(want) {
+			t.Errorf("created %s, want %s", object.Created, want)
+		}
+	})
+}
+
+// passing is a sink that shows the objects it is given.
+type passing struct {
+	*sink
+
+	got chan<- filemap.Object
+}
+
+func (p *passing) Replace(source string, objects []filemap.Object) {
+	p.sink.Replace(source, objects)
+	p.got <- objects[0]
 }
 
 // A streamed list that is cut before its end gives nothing to the sink and

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 )
 
 // openPidfile opens the process of a pidfile, and then checks whether it can be the process
@@ -38,7 +40,7 @@ func readPidfile(name string) (pid int, written time.Time, err error) {
 	if err == nil {
 		written = info.ModTime()
 	}
-	raw, err := os.ReadFile(name)
+	raw, err := plainfile.Read(name, plainfile.Small)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, written, &AbsentError{err}
 	}

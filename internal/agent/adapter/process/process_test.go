@@ -366,3 +366,21 @@ func FuzzParseStat(f *testing.F) {
 		}
 	})
 }
+
+// A pipe in the place of a pidfile is an error that names it, and nothing waits for its writer.
+func TestAPidfileThatIsAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "app.pid")
+	if err := unix.Mkfifo(pipe, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- Signal(Target{Pidfile: pipe}, unix.SIGHUP) }()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "app.pid is a named pipe, not a regular file") {
+			t.Errorf("error %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the agent waits for a writer")
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -64,7 +65,7 @@ func (e *exchange) probe() error {
 // stays with its directory. Linux 5.8 and later reports mount points; on older kernels the
 // check is whether root and state are on different devices.
 func (e *exchange) refuseMount() error {
-	dir, err := e.base.Open(".")
+	dir, err := plainfile.OpenDir(e.base, ".")
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (e *exchange) refuseMount() error {
 		return nil // it will be created
 	}
 	if err == nil {
-		err = unix.Statx(int(dir.Fd()), path.Base(e.state.Name()), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &state)
+		err = unix.Statx(int(dir.Fd()), baseName(e.state), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &state)
 	}
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func (e *exchange) current() (string, error) {
 	if id := e.identify(inode); id != "" {
 		return id, nil
 	}
-	entries, err := fs.ReadDir(e.base.FS(), e.target)
+	entries, err := fs.ReadDir(plainfile.Dirs(e.base), e.target)
 	if err != nil {
 		return "", err
 	}
@@ -139,7 +140,7 @@ func (e *exchange) identify(inode uint64) string {
 // load reads the records of an earlier process. An unreadable record belongs to a generation
 // that was not finished.
 func (e *exchange) load() error {
-	entries, err := fs.ReadDir(e.state.FS(), ".")
+	entries, err := fs.ReadDir(plainfile.Dirs(e.state), ".")
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,10 @@ func (e *exchange) load() error {
 		if !isRecord || !isGeneration {
 			continue
 		}
-		raw, err := e.state.ReadFile(entry.Name())
+		raw, err := plainfile.ReadIn(e.state, entry.Name(), plainfile.Large)
+		if _, other := errors.AsType[*plainfile.KindError](err); other {
+			return err
+		}
 		var record generationRecord
 		if err == nil && json.Unmarshal(raw, &record) == nil {
 			e.records[id] = record
@@ -164,7 +168,7 @@ func (e *exchange) dir(id string) string {
 	if current, err := e.current(); err == nil && current == id {
 		return e.target
 	}
-	return path.Join(path.Base(e.state.Name()), generationName(id))
+	return path.Join(baseName(e.state), generationName(id))
 }
 
 func (e *exchange) staged(id string, tree filemap.Tree) error {
@@ -199,7 +203,7 @@ func (e *exchange) forget(id string) error {
 }
 
 func (e *exchange) generations() ([]string, error) {
-	entries, err := fs.ReadDir(e.state.FS(), ".")
+	entries, err := fs.ReadDir(plainfile.Dirs(e.state), ".")
 	if err != nil {
 		return nil, err
 	}
@@ -233,12 +237,12 @@ func (e *exchange) swap(id string) error {
 
 // rename uses names inside open directories, so a link in the path can't redirect it.
 func (e *exchange) rename(name string, to *os.Root, newName string, flags uint) error {
-	from, err := e.state.Open(".")
+	from, err := plainfile.OpenDir(e.state, ".")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = from.Close() }()
-	into, err := to.Open(".")
+	into, err := plainfile.OpenDir(to, ".")
 	if err != nil {
 		return err
 	}

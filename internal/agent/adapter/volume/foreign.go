@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 )
 
 // An application that writes into a published directory writes into a generation: the
@@ -36,7 +38,7 @@ func (v *Volume) foreign(from, to string) ([]string, error) {
 	}
 	base, other := v.swapper.dir(from), v.swapper.dir(to)
 	var found []string
-	err := fs.WalkDir(v.base.FS(), base, func(p string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(plainfile.Dirs(v.base), base, func(p string, d fs.DirEntry, err error) error {
 		name := path.Clean(strings.TrimPrefix(strings.TrimPrefix(p, base), "/"))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -43,7 +43,7 @@ const (
 func (p *inPlace) current() (string, error) { return p.read(currentFile) }
 
 func (p *inPlace) read(name string) (string, error) {
-	raw, err := p.state.ReadFile(name)
+	raw, err := plainfile.ReadIn(p.state, name, plainfile.Small)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -164,12 +164,12 @@ func (p *inPlace) placed(id, name string) bool {
 	if os.SameFile(now, staged) {
 		return true
 	}
-	a, err := p.base.ReadFile(name)
+	a, err := digest(p.base, name)
 	if err != nil {
 		return false
 	}
-	b, err := p.base.ReadFile(path.Join(p.dir(id), name))
-	return err == nil && bytes.Equal(a, b)
+	b, err := digest(p.base, path.Join(p.dir(id), name))
+	return err == nil && a == b
 }
 
 // replace replaces the set in place with another.
@@ -261,7 +261,7 @@ func (p *inPlace) place(from, name string) error {
 
 // copyFile is for file systems without hard links.
 func (p *inPlace) copyFile(from, to string, mode fs.FileMode) error {
-	in, err := p.base.Open(from)
+	in, err := plainfile.OpenIn(p.base, from)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -46,7 +47,7 @@ func (l *links) staged(string, filemap.Tree) error { return nil }
 func (l *links) forget(string) error { return nil }
 
 func (l *links) generations() ([]string, error) {
-	entries, err := fs.ReadDir(l.base.FS(), ".")
+	entries, err := fs.ReadDir(plainfile.Dirs(l.base), ".")
 	if err != nil {
 		return nil, fmt.Errorf("list the root: %w", err)
 	}
@@ -97,9 +98,9 @@ func (l *links) point(id string) error {
 	return l.base.Rename(dataLinkNew, dataLink)
 }
 
-// names are the first elements of the generation's paths.
+// names are the first elements of the generation's paths, sorted.
 func (l *links) names(id string) ([]string, error) {
-	entries, err := fs.ReadDir(l.base.FS(), l.dir(id))
+	entries, err := fs.ReadDir(plainfile.Dirs(l.base), l.dir(id))
 	if err != nil {
 		return nil, err
 	}
@@ -201,13 +202,14 @@ func (l *links) replace(name string) error {
 	return l.base.Rename(temporary, name)
 }
 
+// unlinkOthers removes the agent's links whose names are not in a sorted list.
 func (l *links) unlinkOthers(names []string) error {
-	entries, err := fs.ReadDir(l.base.FS(), ".")
+	entries, err := fs.ReadDir(plainfile.Dirs(l.base), ".")
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if e.Type()&fs.ModeSymlink == 0 || slices.Contains(names, e.Name()) || !l.ours(e.Name()) {
+		if _, wanted := slices.BinarySearch(names, e.Name()); wanted || e.Type()&fs.ModeSymlink == 0 || !l.ours(e.Name()) {
 			continue
 		}
 		if err := l.base.Remove(e.Name()); err != nil {

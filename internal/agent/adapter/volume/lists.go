@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -61,7 +62,7 @@ func (v *Volume) writeList(id string, names []string) error {
 // fileList are the files that a generation was staged with; known is false when that list is
 // missing or incomplete.
 func (v *Volume) fileList(id string) (files map[string]bool, known bool) {
-	raw, err := v.state.ReadFile(finishedDir + "/" + id)
+	raw, err := plainfile.ReadIn(v.state, finishedDir+"/"+id, plainfile.Large)
 	list, whole := strings.CutSuffix(string(raw), "\x00"+listEnd)
 	if err != nil || !whole {
 		return nil, false
@@ -85,7 +86,7 @@ func listed(list string) map[string]bool {
 // generation was complete when its list was started, but the list itself may be cut. A
 // generation whose files stay unknown counts as unfinished.
 func (v *Volume) completeLists() error {
-	entries, err := fs.ReadDir(v.state.FS(), finishedDir)
+	entries, err := fs.ReadDir(plainfile.Dirs(v.state), finishedDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -113,13 +114,13 @@ func (v *Volume) completeLists() error {
 func (v *Volume) oldList(id string) (files map[string]bool, known bool) {
 	if v.opts.Layout == Exchange {
 		var record generationRecord
-		raw, err := v.state.ReadFile(generationName(id) + recordSuffix)
+		raw, err := plainfile.ReadIn(v.state, generationName(id)+recordSuffix, plainfile.Large)
 		if err != nil || json.Unmarshal(raw, &record) != nil {
 			return nil, false
 		}
 		return listed(strings.Join(record.Files, "\x00")), true
 	}
-	raw, err := v.state.ReadFile(finishedDir + "/" + id)
+	raw, err := plainfile.ReadIn(v.state, finishedDir+"/"+id, plainfile.Large)
 	if err != nil {
 		return nil, false
 	}
@@ -129,7 +130,7 @@ func (v *Volume) oldList(id string) (files map[string]bool, known bool) {
 	}
 	files = listed(list[:strings.LastIndexByte(list, 0)+1]) // a name without its terminator is incomplete
 	base, objects := generationPrefix+id, v.objectInfos()
-	err = fs.WalkDir(v.base.FS(), base, func(p string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(plainfile.Dirs(v.base), base, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -151,7 +152,7 @@ func (v *Volume) oldList(id string) (files map[string]bool, known bool) {
 // objectInfos lists the contents on the disk by size.
 func (v *Volume) objectInfos() map[int64][]fs.FileInfo {
 	found := map[int64][]fs.FileInfo{}
-	entries, _ := fs.ReadDir(v.state.FS(), objectDir) // without them only the list counts
+	entries, _ := fs.ReadDir(plainfile.Dirs(v.state), objectDir) // without them only the list counts
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
 			found[info.Size()] = append(found[info.Size()], info)

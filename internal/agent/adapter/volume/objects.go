@@ -3,6 +3,7 @@ package volume
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -78,7 +80,7 @@ func (o *objects) has(d filemap.Digest) bool {
 	if o.known[d] {
 		return true
 	}
-	f, err := o.state.Open(o.name(d))
+	f, err := plainfile.OpenIn(o.state, o.name(d))
 	if err != nil {
 		return false
 	}
@@ -150,7 +152,7 @@ func finishFile(f *os.File, opts Options) error {
 func (o *objects) sweep(live func() map[filemap.Digest]bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	entries, err := fs.ReadDir(o.state.FS(), objectDir)
+	entries, err := fs.ReadDir(plainfile.Dirs(o.state), objectDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -178,10 +180,7 @@ func (o *objects) sweep(live func() map[filemap.Digest]bool) error {
 }
 
 func (o *objects) forget(digest string) {
-	for d := range o.known {
-		if d.String() == digest {
-			delete(o.known, d)
-			return
-		}
+	if raw, err := hex.DecodeString(digest); err == nil && len(raw) == sha256.Size {
+		delete(o.known, filemap.Digest(raw))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -114,7 +115,7 @@ func anyBelow(dir string, files map[string]bool) bool {
 // holdsOthers reports whether a directory contains files that are not in the list.
 func (p *inPlace) holdsOthers(dir string, files map[string]bool) bool {
 	others := false
-	_ = fs.WalkDir(p.base.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(plainfile.Dirs(p.base), dir, func(name string, d fs.DirEntry, err error) error {
 		others = others || err != nil || (!d.IsDir() && !files[name])
 		return err
 	})

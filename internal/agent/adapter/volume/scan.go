@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -41,6 +42,8 @@ func (HashOnly) Unpin([]filemap.Entry) {}
 type Directory struct {
 	path   string
 	keeper Keeper
+	limit  int64
+	admit  func(ref filemap.Ref, weight int64) bool
 	// last is the signature of the last scan; empty means to read again.
 	last string
 	seen filemap.Object
@@ -49,7 +52,13 @@ type Directory struct {
 
 // NewDirectory reads the directory at path and passes its contents to keeper.
 func NewDirectory(dir string, keeper Keeper) *Directory {
-	return &Directory{path: dir, keeper: keeper}
+	return &Directory{path: dir, keeper: keeper, admit: func(filemap.Ref, int64) bool { return true }}
+}
+
+// Limit omits the contents of the directory while they weigh more than limit, or while admit
+// says that they don't fit; 0 means no limit.
+func (d *Directory) Limit(limit int64, admit func(ref filemap.Ref, weight int64) bool) {
+	d.limit, d.admit = limit, admit
 }
 
 // Scan reads the directory as one object whose keys are relative paths. It reports whether
@@ -70,14 +79,20 @@ func (d *Directory) scan(began time.Time) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = root.Close() }()
-	found, err := list(root)
+	found, err := list(root, d.limit)
 	if err != nil {
 		return false, err
+	}
+	ref := filemap.Ref{Kind: filemap.Directory, Name: d.path}
+	if weight := max(found.weight, filemap.Weight(0)); found.cut || !d.admit(ref, weight) {
+		changed := !d.told || d.seen.Omitted != weight
+		d.last, d.seen = "", filemap.Object{Ref: ref, Omitted: weight}
+		return changed, nil
 	}
 	if d.told && d.last != "" && found.signature() == d.last {
 		return false, nil
 	}
-	object := filemap.Object{Ref: filemap.Ref{Kind: filemap.Directory, Name: d.path}}
+	object := filemap.Object{Ref: ref, Entries: found.others}
 	for _, name := range found.files {
 		entry, err := d.read(root, name)
 		if err != nil {
@@ -105,11 +120,11 @@ const tick = time.Second
 // open resolves ..data once, so all files come from the same generation even when the
 // kubelet swaps the link in the meantime.
 func (d *Directory) open() (*os.Root, error) {
-	root, err := os.OpenRoot(d.path)
+	root, err := plainfile.OpenRoot(d.path)
 	if err != nil {
 		return nil, err
 	}
-	data, err := root.OpenRoot(dataLink)
+	data, err := plainfile.OpenRootIn(root, dataLink)
 	if errors.Is(err, fs.ErrNotExist) {
 		return root, nil
 	}
@@ -118,7 +133,7 @@ func (d *Directory) open() (*os.Root, error) {
 }
 
 func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
-	f, err := root.Open(name)
+	f, err := plainfile.OpenIn(root, name)
 	if err != nil {
 		return filemap.Entry{}, err
 	}
@@ -127,13 +142,16 @@ func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
 	if err != nil {
 		return filemap.Entry{}, err
 	}
-	digest, err := d.keeper.KeepFrom(f)
+	digest, err := d.keeper.KeepFrom(io.LimitReader(f, info.Size())) // a file that grows without end has an end here
 	return filemap.Entry{Key: name, Digest: digest, Size: info.Size()}, err
 }
 
 // listing describes a directory without its contents.
 type listing struct {
 	files  []string
+	others []filemap.Entry // names that aren't files
+	weight int64           // as the size of a set counts it
+	cut    bool            // there are more files than a set may have
 	marks  strings.Builder
 	newest time.Time // when the last of the files changed
 }
@@ -142,7 +160,13 @@ type listing struct {
 func (l *listing) signature() string { return "files\n" + l.marks.String() }
 
 func (l *listing) add(name string, info fs.FileInfo) {
-	l.files = append(l.files, name)
+	if info.Mode().IsRegular() {
+		l.files = append(l.files, name)
+		l.weight += filemap.Weight(info.Size())
+	} else {
+		l.others = append(l.others, filemap.Entry{Key: name, Unusable: plainfile.Kind(info.Mode())})
+		l.weight += filemap.Weight(0)
+	}
 	fmt.Fprintf(&l.marks, "%s\x00%d %d", name, info.Size(), info.ModTime().UnixNano())
 	// Programs can't set the inode and its change time, so they reveal even a copy that keeps
 	// size and modification time.
@@ -156,10 +180,10 @@ func (l *listing) add(name string, info fs.FileInfo) {
 	l.marks.WriteByte('\n')
 }
 
-// list names all files.
-func list(root *os.Root) (*listing, error) {
+// list names all files, and stops when they weigh more than limit.
+func list(root *os.Root, limit int64) (*listing, error) {
 	found := &listing{}
-	err := fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(plainfile.Dirs(root), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -176,8 +200,11 @@ func list(root *os.Root) (*listing, error) {
 		if err != nil {
 			return err
 		}
-		if info.Mode().IsRegular() {
+		if !info.IsDir() {
 			found.add(p, info)
+		}
+		if found.cut = limit > 0 && found.weight > limit; found.cut {
+			return fs.SkipAll
 		}
 		return nil
 	})

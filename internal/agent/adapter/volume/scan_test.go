@@ -238,3 +238,76 @@ func mkdir(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 }
+
+// A directory beyond the limit is not read at all, and is read as soon as it fits: when its
+// files are smaller, or when others make room.
+func TestScanStopsAtTheLimit(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), "1")
+	if err := os.Truncate(filepath.Join(dir, "a"), 16<<20); err != nil { // sparse
+		t.Fatal(err)
+	}
+	keeper, room := &countingKeeper{}, true
+	d := volume.NewDirectory(dir, keeper)
+	d.Limit(1<<20, func(filemap.Ref, int64) bool { return room })
+	omitted := func(why string, wantChange bool) {
+		t.Helper()
+		got, changed, err := d.Scan()
+		if err != nil || changed != wantChange || keeper.reads != 0 || got.Omitted == 0 || len(got.Entries) > 0 {
+			t.Errorf("%s: changed %v, %d reads, %+v, error %v", why, changed, keeper.reads, got, err)
+		}
+	}
+	omitted("one large file", true)
+	omitted("still there", false)
+	if err := os.Truncate(filepath.Join(dir, "a"), 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 { // each of them takes a block
+		write(t, filepath.Join(dir, strconv.Itoa(i)), "")
+	}
+	omitted("many empty files", true)
+	for i := range 299 {
+		if err := os.Remove(filepath.Join(dir, strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room = false
+	omitted("others need the room", true)
+	room = true
+	got, changed, err := d.Scan()
+	if err != nil || !changed || got.Omitted != 0 || len(got.Entries) != 2 {
+		t.Errorf("now it fits: changed %v, %+v, error %v", changed, got, err)
+	}
+}
+
+// endless grows while it is read.
+type endless struct{ name string }
+
+func (e endless) KeepFrom(r io.Reader) (filemap.Digest, error) {
+	buffer := make([]byte, 1024)
+	for range 100 {
+		if _, err := r.Read(buffer); err != nil {
+			return filemap.Digest{}, nil
+		}
+		f, err := os.OpenFile(e.name, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return filemap.Digest{}, err
+		}
+		_, err = f.Write(buffer)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return filemap.Digest{}, err
+		}
+	}
+	return filemap.Digest{}, errors.New("the file has no end")
+}
+
+func (endless) Unpin([]filemap.Entry) {}
+
+// A file that is written to as fast as it is read ends where it ended when it was opened.
+func TestScanOfAFileThatGrows(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "log"), "first line")
+	if _, _, err := volume.NewDirectory(dir, endless{filepath.Join(dir, "log")}).Scan(); err != nil {
+		t.Error(err)
+	}
+}

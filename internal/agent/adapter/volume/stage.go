@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -95,7 +96,7 @@ func (v *Volume) makeParents(dir, parent string, made map[string]bool) error {
 // replaced by a link in between. The agent stays its owner, because it has to fill and to
 // remove it.
 func (v *Volume) finishDir(dir string) error {
-	d, err := v.base.Open(dir)
+	d, err := plainfile.OpenDir(v.base, dir)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (v *Volume) finishDir(dir string) error {
 // place links an object into a generation. It copies instead on a file system without hard
 // links, and when another user will own the file.
 func (v *Volume) place(f filemap.File, target string) error {
-	object := path.Join(filepath.Base(v.state.Name()), v.objects.name(f.Digest))
+	object := path.Join(baseName(v.state), v.objects.name(f.Digest))
 	if v.opts.givesAway() {
 		return v.copyObject(object, target)
 	}
@@ -129,7 +130,7 @@ func (v *Volume) place(f filemap.File, target string) error {
 }
 
 func (v *Volume) copyObject(object, target string) error {
-	in, err := v.base.Open(object)
+	in, err := plainfile.OpenIn(v.base, object)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (v *Volume) Publish(id string) error {
 }
 
 func (v *Volume) syncBase() error {
-	d, err := v.base.Open(".")
+	d, err := plainfile.OpenDir(v.base, ".")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 )
 
 // keyFile is the state file with the key for generation names. A process that can read it
@@ -49,13 +51,7 @@ func writeState(state *os.Root, name string, content []byte, who access) error {
 	temporary := name + ".tmp"
 	err := state.RemoveAll(temporary) // another user may own a leftover
 	if err == nil {
-		err = state.WriteFile(temporary, content, 0o600)
-	}
-	if err == nil && who.gid >= 0 {
-		err = state.Lchown(temporary, -1, who.gid)
-	}
-	if err == nil {
-		err = state.Chmod(temporary, who.mode)
+		err = writeNew(state, temporary, content, who)
 	}
 	if err == nil {
 		err = state.Rename(temporary, name)
@@ -66,9 +62,26 @@ func writeState(state *os.Root, name string, content []byte, who access) error {
 	return nil
 }
 
+// writeNew writes a file that doesn't exist. It opens nothing that another program put there in
+// the meantime.
+func writeNew(state *os.Root, name string, content []byte, who access) error {
+	f, err := state.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil && who.gid >= 0 {
+		err = f.Chown(-1, who.gid)
+	}
+	if err == nil {
+		err = f.Chmod(who.mode)
+	}
+	return errors.Join(err, f.Close())
+}
+
 // ReadState reads one of the agent's own files; a missing one is empty.
 func (v *Volume) ReadState(name string) ([]byte, error) {
-	raw, err := v.state.ReadFile(name)
+	raw, err := plainfile.ReadIn(v.state, name, plainfile.Large)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

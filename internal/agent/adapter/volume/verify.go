@@ -9,10 +9,9 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
-	"syscall"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -60,7 +59,7 @@ func (v *Volume) found(id string) (filemap.Tree, error) {
 	}
 	var tree filemap.Tree
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		digest, err := v.digest(path.Join(dir, name))
+		digest, err := digest(v.base, path.Join(dir, name))
 		if err != nil {
 			return filemap.Tree{}, fmt.Errorf("file %s: %w", name, withoutPath(err))
 		}
@@ -85,16 +84,13 @@ func (v *Volume) whereRead(id string) (string, error) {
 	return ".", nil
 }
 
-// digest is a file's content digest. A pipe in its place must not block the agent.
-func (v *Volume) digest(name string) (filemap.Digest, error) {
-	f, err := v.base.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// digest is a file's content digest.
+func digest(root *os.Root, name string) (filemap.Digest, error) {
+	f, err := plainfile.OpenIn(root, name)
 	if err != nil {
 		return filemap.Digest{}, err
 	}
 	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return filemap.Digest{}, errors.Join(err, errors.New("it is no file"))
-	}
 	h := sha256.New()
 	_, err = io.Copy(h, f)
 	return filemap.Digest(h.Sum(nil)), err
@@ -116,7 +112,7 @@ func (v *Volume) repair(dir string, tree filemap.Tree) error {
 			return err
 		}
 		target := path.Join(dir, f.Path)
-		digest, err := v.digest(target)
+		digest, err := digest(v.base, target)
 		if err == nil && digest == f.Digest || errors.Is(err, fs.ErrPermission) && v.opts.givesAway() {
 			continue
 		}
@@ -128,12 +124,12 @@ func (v *Volume) repair(dir string, tree filemap.Tree) error {
 }
 
 func (v *Volume) putBack(dir string, f filemap.File) error {
-	temporary := path.Join(filepath.Base(v.state.Name()), placeFile)
+	temporary := path.Join(baseName(v.state), placeFile)
 	if err := errors.Join(v.base.RemoveAll(temporary), v.place(f, temporary)); err != nil {
 		return err
 	}
 	// The kept content may be the very file that the other program wrote into.
-	if digest, err := v.digest(temporary); err == nil && digest != f.Digest {
+	if digest, err := digest(v.base, temporary); err == nil && digest != f.Digest {
 		return errors.New("another program wrote into the file itself: start the agent again, which reads the source again")
 	}
 	made := map[string]bool{}

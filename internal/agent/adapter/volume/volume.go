@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
@@ -185,7 +186,7 @@ func (v *Volume) open() error {
 		return err
 	}
 	var err error
-	if v.base, err = os.OpenRoot(basePath); err != nil {
+	if v.base, err = plainfile.OpenRoot(basePath); err != nil {
 		return err
 	}
 	if err := v.refuseForeign(); err != nil {
@@ -233,7 +234,7 @@ func (v *Volume) openState() error {
 		return fmt.Errorf("%w: uid %d cannot write there; set fsGroup or runAsUser", err, os.Getuid())
 	}
 	var err error
-	if v.state, err = v.base.OpenRoot(name); err != nil {
+	if v.state, err = plainfile.OpenRootIn(v.base, name); err != nil {
 		return err
 	}
 	if v.lock, err = v.state.OpenFile("lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
@@ -244,6 +245,9 @@ func (v *Volume) openState() error {
 	}
 	return v.hideKey()
 }
+
+// baseName is the last element of a root's path.
+func baseName(root *os.Root) string { return filepath.Base(filepath.Clean(root.Name())) }
 
 func (v *Volume) newSwapper() (swapper, error) {
 	if v.opts.Layout == Exchange {

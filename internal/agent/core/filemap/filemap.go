@@ -15,6 +15,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Kind is the kind of an object.
@@ -42,8 +43,7 @@ func (r Ref) String() string {
 	return string(r.Kind) + "/" + r.Namespace + "/" + r.Name
 }
 
-// compare orders objects by namespace and name, so every agent with the same objects
-// computes the same result.
+// compare orders objects by namespace and name.
 func (r Ref) compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name), cmp.Compare(r.Kind, o.Kind))
 }
@@ -59,6 +59,8 @@ type Entry struct {
 	Key    string
 	Digest Digest
 	Size   int64
+	// Unusable says what is in the place of a file, for example a named pipe; empty means a file.
+	Unusable string
 }
 
 // Object is one source of files.
@@ -68,6 +70,11 @@ type Object struct {
 	// Rules.Subdirs.
 	Subdir  string
 	Entries []Entry
+	// Created is when the object was created; zero for a directory.
+	Created time.Time
+	// Omitted is the weight of an object whose contents were not kept, because they exceed
+	// Rules.MaxBytes. Such an object has no entries.
+	Omitted int64
 }
 
 // File is one file of a generation.
@@ -90,17 +97,45 @@ type Tree struct {
 // mistake it doesn't return a tree, because a partial set is worse than the set that is
 // already in place.
 func Plan(objects []Object, rules Rules) (Tree, error) {
-	objects = slices.Clone(objects)
-	slices.SortFunc(objects, func(a, b Object) int { return a.compare(b.Ref) })
-	p := planner{rules: rules, byPath: map[string]File{}, below: map[string]File{}, unused: rules.itemSet()}
-	for _, o := range objects {
-		p.addObject(o)
-	}
-	p.checkItems()
-	if err := errors.Join(p.mistakes...); err != nil {
+	if err := rules.tooLarge(objects); err != nil && !rules.LeaveOut {
 		return Tree{}, err
 	}
-	return Tree{Files: p.sorted(), LeftOut: errors.Join(p.leftOut...)}, nil
+	p := planner{rules: rules, byPath: map[string]File{}, below: map[string]File{}, unused: rules.itemSet()}
+	for _, o := range inOrder(objects) {
+		p.addObject(o)
+	}
+	for _, c := range append(p.owned, p.others...) {
+		p.addFile(c.File, c.key)
+	}
+	p.checkItems()
+	if err := p.mistakes.join(); err != nil {
+		return Tree{}, err
+	}
+	return Tree{Files: p.sorted(), LeftOut: p.leftOut.join()}, nil
+}
+
+// inOrder sorts objects, so every agent with the same objects computes the same result. The
+// namespace with the oldest object comes first: a tenant can choose the name of a namespace,
+// but not the age of its objects.
+func inOrder(objects []Object) []Object {
+	oldest := map[string]time.Time{}
+	for _, o := range objects {
+		if at, known := oldest[o.Namespace]; !known || o.Created.Before(at) {
+			oldest[o.Namespace] = o.Created
+		}
+	}
+	objects = slices.Clone(objects)
+	slices.SortFunc(objects, func(a, b Object) int {
+		return cmp.Or(oldest[a.Namespace].Compare(oldest[b.Namespace]), a.compare(b.Ref))
+	})
+	return objects
+}
+
+// candidate is a file that an object would become.
+type candidate struct {
+	File
+
+	key string
 }
 
 // planner collects files and mistakes while Plan walks the objects.
@@ -108,29 +143,73 @@ type planner struct {
 	rules  Rules
 	byPath map[string]File
 	// below maps each directory to the first file below it.
-	below    map[string]File
-	unused   map[Item]bool
-	mistakes []error
-	leftOut  []error
+	below  map[string]File
+	unused map[Item]bool
+	// owned are the files of the namespaces that had their names first. They are placed before
+	// the others.
+	owned, others     []candidate
+	mistakes, leftOut findings
 }
 
-// refuse records a key that can't become a file.
-func (p *planner) refuse(mistake error) {
-	if p.rules.LeaveOut {
-		p.leftOut = append(p.leftOut, mistake)
+// findings are errors that are reported together.
+type findings struct {
+	all  []error
+	more int
+}
+
+// maxFindings bounds a report: one object can have a hundred thousand keys.
+const maxFindings = 20
+
+func (f *findings) add(err error) {
+	if len(f.all) == maxFindings {
+		f.more++
 		return
 	}
-	p.mistakes = append(p.mistakes, mistake)
+	f.all = append(f.all, err)
+}
+
+func (f *findings) join() error {
+	if f.more > 0 {
+		return errors.Join(append(f.all, fmt.Errorf("and %d more", f.more))...)
+	}
+	return errors.Join(f.all...)
+}
+
+// refuse records a key that can't become a file. In a set of several namespaces, one tenant's
+// mistake doesn't hold up the others, unless it is the first set.
+func (p *planner) refuse(mistake error) {
+	if p.rules.LeaveOut || p.rules.Shared && p.rules.Later {
+		p.leftOut.add(mistake)
+		return
+	}
+	p.mistakes.add(mistake)
 }
 
 func (p *planner) addObject(o Object) {
+	if o.Omitted > 0 {
+		p.leftOut.add(fmt.Errorf("%s is left out: with its %s the set would have more than %s", o.Ref, Bytes(o.Omitted), Bytes(p.rules.MaxBytes)))
+		return
+	}
+	if p.rules.Subdirs && len(o.Subdir) > MaxSubdir {
+		p.refuse(fmt.Errorf("%s requests a directory with more than %d bytes", o.Ref, MaxSubdir))
+		return
+	}
 	entries := slices.Clone(o.Entries)
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
 	for _, e := range entries {
 		if !p.rules.wants(e.Key) {
 			continue
 		}
-		p.addFile(File{Path: p.path(o, e.Key), Digest: e.Digest, Size: e.Size, Source: o.Ref}, e.Key)
+		if e.Unusable != "" {
+			p.leftOut.add(fmt.Errorf("key %q of %s: it is %s, not a regular file", e.Key, o.Ref, e.Unusable))
+			continue
+		}
+		c := candidate{File{Path: p.path(o, e.Key), Digest: e.Digest, Size: e.Size, Source: o.Ref}, e.Key}
+		if owner, known := p.rules.Owners[c.Path]; known && owner == o.Namespace {
+			p.owned = append(p.owned, c)
+		} else {
+			p.others = append(p.others, c)
+		}
 	}
 }
 
@@ -140,10 +219,13 @@ func (p *planner) addFile(f File, key string) {
 		return
 	}
 	other, taken := p.byPath[f.Path]
-	if taken && p.rules.Collision == FirstWins {
+	switch {
+	case taken && p.rules.Shared && other.Source.Namespace != f.Source.Namespace && (p.rules.Collision == FirstWins || p.rules.Later):
+		p.leftOut.add(fmt.Errorf("the file %q of %s is left out: %s had it first", f.Path, f.Source, other.Source))
 		return
-	}
-	if taken {
+	case taken && p.rules.Collision == FirstWins:
+		return
+	case taken:
 		p.refuse(fmt.Errorf("%s and %s both have the file %q: rename one, map it as an item, "+
 			"or set the collision to prefix or first", other.Source, f.Source, f.Path))
 		return
@@ -208,7 +290,7 @@ func (p *planner) checkItems() {
 	}
 	for _, item := range p.rules.Items {
 		if p.unused[item] {
-			*into = append(*into, fmt.Errorf("item %s: no source has this key", item))
+			into.add(fmt.Errorf("item %s: no source has this key", item))
 		}
 	}
 }
@@ -261,16 +343,27 @@ func (t Tree) Bytes() int64 {
 	return n
 }
 
+// Owners maps each path to the namespace that its file comes from.
+func (t Tree) Owners() map[string]string {
+	owners := make(map[string]string, len(t.Files))
+	for _, f := range t.Files {
+		owners[f.Path] = f.Source.Namespace
+	}
+	return owners
+}
+
 // Without leaves out the files that can't be placed, and records why.
 func (t Tree) Without(obstacles map[string]error) Tree {
-	kept := Tree{LeftOut: t.LeftOut}
+	var kept Tree
+	var leftOut findings
 	for _, f := range t.Files {
 		if why := obstacles[f.Path]; why != nil {
-			kept.LeftOut = errors.Join(kept.LeftOut, fmt.Errorf("file %q of %s: %w", f.Path, f.Source, why))
+			leftOut.add(fmt.Errorf("file %q of %s: %w", f.Path, f.Source, why))
 			continue
 		}
 		kept.Files = append(kept.Files, f)
 	}
+	kept.LeftOut = errors.Join(t.LeftOut, leftOut.join())
 	return kept
 }
 

@@ -86,7 +86,7 @@ func TestPlan(t *testing.T) {
 		},
 		"item whose key was removed": {
 			reason: "removed keys disappear, and the others go on", objects: []filemap.Object{one},
-			rules: filemap.Rules{Items: []filemap.Item{{Key: "c.conf", Path: "c"}}}.Since(true),
+			rules: filemap.Rules{Items: []filemap.Item{{Key: "c.conf", Path: "c"}}}.Since(true, nil),
 			want:  []string{"a.conf < one", "b.conf < one"}, wantLeftOut: []string{"item c.conf=c: no source has this key"},
 		},
 		"include and exclude": {

@@ -17,7 +17,8 @@ const (
 	Refuse Collision = "error"
 	// Prefix puts namespace, kind and name of its object before every file name.
 	Prefix Collision = "prefix"
-	// FirstWins uses the object that comes first by namespace and name.
+	// FirstWins uses the file of the namespace that had it first, and within a namespace that of
+	// the object whose name comes first.
 	FirstWins Collision = "first"
 )
 
@@ -79,14 +80,22 @@ type Rules struct {
 	// LeaveOut drops keys that can't become files and reports them, instead of refusing the
 	// whole set: for selections in which any user may create objects.
 	LeaveOut bool
-	// Later means that an earlier set is in place; see Since.
-	Later bool
+	// Shared means that the objects come from several namespaces, whose users may not trust each
+	// other.
+	Shared bool
+	// MaxBytes is how much the objects may weigh together; 0 means no limit.
+	MaxBytes int64
+	// Later means that an earlier set is in place, and Owners maps paths to the namespaces that
+	// had them first; see Since.
+	Later  bool
+	Owners map[string]string
 }
 
 // Since returns the rules for a set that replaces another: a mapped key that is missing was
-// removed, and its file is removed like that of any other key.
-func (r Rules) Since(published bool) Rules {
-	r.Later = published
+// removed, and its file is removed like that of any other key. A path stays with the namespace
+// that owns it.
+func (r Rules) Since(published bool, owners map[string]string) Rules {
+	r.Later, r.Owners = published, owners
 	return r
 }
 
@@ -107,6 +116,9 @@ func (r Rules) Validate() error {
 		if err := CheckPath(item.Path); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("item %s: %w", item, err))
 		}
+	}
+	if r.MaxBytes < 0 {
+		mistakes = append(mistakes, fmt.Errorf("maximum size %d: want no negative number", r.MaxBytes))
 	}
 	return errors.Join(mistakes...)
 }
@@ -156,10 +168,13 @@ func (r Rules) itemSet() map[Item]bool {
 	return set
 }
 
-// The longest names that Linux accepts.
+// The longest names that Linux accepts, and bounds on paths that an object can request.
 const (
-	maxName = 255
-	maxPath = 4095
+	maxName  = 255
+	maxPath  = 4095
+	maxDepth = 64
+	// MaxSubdir is the longest directory that an object may request.
+	MaxSubdir = 512
 )
 
 // CheckPath refuses every path that is not plainly a file below its root. Elements that
@@ -174,6 +189,8 @@ func CheckPath(p string) error {
 		return fmt.Errorf("the path has %d bytes, at most %d are possible", len(p), maxPath)
 	case strings.ContainsRune(p, 0):
 		return fmt.Errorf("path %q holds a NUL byte", p)
+	case strings.Count(p, "/") >= maxDepth:
+		return fmt.Errorf("path %.40q… has more than %d elements", p, maxDepth)
 	}
 	for element := range strings.SplitSeq(p, "/") {
 		if err := checkElement(p, element); err != nil {

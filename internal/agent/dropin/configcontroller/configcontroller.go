@@ -146,6 +146,7 @@ const (
 
 func (v *values) config(child []string) (run.Config, error) {
 	c := run.Default()
+	c.Sync.Rules.MaxBytes = run.Guard
 	selector, err := parseConfigMap(v.configMap)
 	if v.root == "" {
 		err = errors.Join(err, errors.New("--configroot is missing"))

@@ -65,6 +65,7 @@ func Parse(args []string, _ func(string) (string, bool)) (run.Config, error) {
 		return run.Config{}, err
 	}
 	c := run.Default()
+	c.Sync.Rules.MaxBytes = run.Guard
 	codes, err := httpcall.ParseCodes(v.code)
 	c.Directories, c.App.HTTP.Method, c.App.HTTP.Codes = v.dirs, v.method, codes
 	// The original has one method and one code for all of its URLs.

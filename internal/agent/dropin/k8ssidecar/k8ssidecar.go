@@ -109,6 +109,7 @@ func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error
 		e.fail("unexpected argument %q: k8s-sidecar is configured by its environment", flags.Arg(0))
 	}
 	c := run.Default()
+	c.Sync.Rules.MaxBytes = run.Guard
 	c.Kube.Kubeconfig = e.get("KUBECONFIG", "")
 	c.Kube.Insecure = e.flag("SKIP_TLS_VERIFY")
 	c.Sync.OnDelete, c.Sync.InitialNotify = podsync.DeleteRemoves, podsync.NotifyAlways

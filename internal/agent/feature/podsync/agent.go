@@ -2,6 +2,7 @@ package podsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -51,6 +52,8 @@ type files struct {
 	// suspect means that the files have to be verified, damaged that they differ from the
 	// published set.
 	suspect, damaged bool
+	// owners maps paths to the namespaces that had them first; see Rules.Shared.
+	owners map[string]string
 	// replanAt is when to check again for obstacles to files that were left out. Zero means that
 	// no file was left out.
 	replanAt time.Time
@@ -74,6 +77,17 @@ type plan struct {
 	tree     filemap.Tree
 	id       string
 	err      error
+}
+
+// refused is why the sources can't become a set; empty means that they can.
+func (p plan) refused() Reason {
+	if p.err == nil || !p.snapshot.Complete() {
+		return ""
+	}
+	if _, large := errors.AsType[*filemap.SizeError](p.err); large {
+		return SetTooLarge
+	}
+	return SourceConflict
 }
 
 // New creates an agent. store keeps the sources' contents.
@@ -166,7 +180,10 @@ func (a *Agent) refusal() error {
 		return &MissingError{Sources: snap.Missing}
 	}
 	a.start.seen = true
-	if a.planned.err != nil {
+	switch a.planned.refused() {
+	case SetTooLarge:
+		return a.planned.err
+	case SourceConflict:
 		return fmt.Errorf("the sources do not fit together: %w", a.planned.err)
 	}
 	return nil
@@ -214,7 +231,7 @@ func (a *Agent) input() Observation {
 		Observed: Observed{
 			Generation:  a.planned.id,
 			FirstChange: a.planned.snapshot.FirstChange, LastChange: a.planned.snapshot.LastChange,
-			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(), Damaged: a.files.damaged,
+			Refused: a.planned.refused(), Damaged: a.files.damaged,
 		},
 	}
 }
@@ -231,7 +248,8 @@ func (a *Agent) plan() {
 	}
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
-		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.start.fresh))
+		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.start.fresh, a.files.owners))
+		a.remember(p)
 	}
 	a.files.replanAt = time.Time{}
 	if a.opts.Rules.LeaveOut {

@@ -1,6 +1,9 @@
 package podsync
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Verb is the next step.
 type Verb string
@@ -29,6 +32,8 @@ const (
 	// SourceConflict: the sources can't be merged into one set of files; the published set
 	// stays.
 	SourceConflict Reason = "SourceConflict"
+	// SetTooLarge: the sources exceed the size limit; the published set stays.
+	SetTooLarge Reason = "SetTooLarge"
 	// Changed: the sources hold a set that isn't published.
 	Changed Reason = "Changed"
 	// Damaged: the published files differ from the set that was published, because another
@@ -67,8 +72,9 @@ type Observed struct {
 	Generation string
 	// FirstChange and LastChange bound the burst that led to it.
 	FirstChange, LastChange time.Time
-	// Conflict is true when the sources can't be merged into one set.
-	Conflict bool
+	// Refused is why the sources can't become a set: SourceConflict or SetTooLarge. It is empty
+	// when they can.
+	Refused Reason
 	// Damaged is true when the sources hold the published set but readers find different files.
 	Damaged bool
 }
@@ -135,7 +141,7 @@ func Decide(in Observation) Decision {
 		return Decision{Verb: Wait, Reason: in.holdReason()}
 	}
 	if in.Child == ChildPending {
-		if at := in.Begun.Add(sourcePatience); in.Observed.Generation == "" && !in.Observed.Conflict && in.Now.Before(at) {
+		if at := in.Begun.Add(sourcePatience); in.Observed.Generation == "" && in.Observed.Refused == "" && in.Now.Before(at) {
 			return Decision{Verb: Wait, Reason: WaitingForSources, Until: at}
 		}
 		return in.startChild(ChildNotStarted)
@@ -196,7 +202,7 @@ func (in Observation) reloading() bool {
 // nothing to publish or it may not be published now.
 func (in Observation) towardsObserved() (d Decision, moving bool) {
 	target := in.Observed.Generation
-	if target == "" || in.Observed.Conflict || target == in.State.Barred || (target == in.State.Published && !in.putsBack()) {
+	if target == "" || in.Observed.Refused != "" || target == in.State.Barred || (target == in.State.Published && !in.putsBack()) {
 		return Decision{}, false
 	}
 	if target == in.State.Rejected && in.Now.Before(in.State.NextCheck) {
@@ -255,10 +261,7 @@ func (in Observation) notBefore() (time.Time, Reason) {
 }
 
 func (in Observation) holdReason() Reason {
-	if in.Observed.Conflict {
-		return SourceConflict
-	}
-	return WaitingForSources
+	return cmp.Or(in.Observed.Refused, WaitingForSources)
 }
 
 // deliver brings the application in line with the published set.
@@ -298,8 +301,8 @@ func (in Observation) mayRollBack() bool {
 
 func (in Observation) restReason() Reason {
 	switch {
-	case in.Observed.Conflict:
-		return SourceConflict
+	case in.Observed.Refused != "":
+		return in.Observed.Refused
 	case in.State.Barred != "" && in.State.Barred == in.Observed.Generation:
 		return RolledBack
 	case in.Observed.Generation == "":

@@ -65,15 +65,20 @@ func TestDecide(t *testing.T) {
 		},
 		"conflict later": {
 			why:  "two sources with one file: the old set stays",
-			set:  func(in *podsync.Observation) { in.Observed = podsync.Observed{Conflict: true} },
+			set:  func(in *podsync.Observation) { in.Observed = podsync.Observed{Refused: podsync.SourceConflict} },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.SourceConflict},
 		},
 		"conflict before anything": {
 			why: "nothing can be published",
 			set: func(in *podsync.Observation) {
-				in.Observed, in.State = podsync.Observed{Conflict: true}, podsync.State{}
+				in.Observed, in.State = podsync.Observed{Refused: podsync.SourceConflict}, podsync.State{}
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.SourceConflict},
+		},
+		"too large later": {
+			why:  "sources beyond the limit: the old set stays",
+			set:  func(in *podsync.Observation) { in.Observed = podsync.Observed{Refused: podsync.SetTooLarge} },
+			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.SetTooLarge},
 		},
 		"first set at once": {
 			why: "nobody reads yet, so that there is nothing to wait for",

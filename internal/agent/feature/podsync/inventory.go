@@ -27,6 +27,7 @@ type Inventory struct {
 
 	mu      sync.Mutex
 	sources map[string]*sourceState
+	used    int64 // the weight of all objects that were admitted
 	first   time.Time
 	last    time.Time
 	version int
@@ -38,9 +39,11 @@ type sourceState struct {
 	read    bool
 	had     bool // the source held an object at some point, so a named one existed
 	objects map[filemap.Ref]filemap.Object
-	deleted map[filemap.Ref]bool
-	failure string
-	failing time.Time // since when
+	// admitted are the weights of the objects, and of those on their way to the inventory.
+	admitted map[filemap.Ref]int64
+	deleted  map[filemap.Ref]bool
+	failure  string
+	failing  time.Time // since when
 }
 
 // NewInventory returns an inventory in which no source was read yet. It calls wake after
@@ -48,9 +51,72 @@ type sourceState struct {
 func NewInventory(opts Options, store Store, now func() time.Time, wake func()) *Inventory {
 	inv := &Inventory{opts: opts, store: store, now: now, wake: wake, sources: map[string]*sourceState{}}
 	for _, s := range opts.Sources {
-		inv.sources[s.Name] = &sourceState{Source: s, objects: map[filemap.Ref]filemap.Object{}, deleted: map[filemap.Ref]bool{}}
+		inv.sources[s.Name] = &sourceState{
+			Source: s, objects: map[filemap.Ref]filemap.Object{}, admitted: map[filemap.Ref]int64{}, deleted: map[filemap.Ref]bool{},
+		}
 	}
 	return inv
+}
+
+// Admit reports whether an object of this weight fits beside all others, and reserves room for
+// it. The contents of an object that doesn't fit are not kept; Put and Replace receive it with
+// Omitted instead. Until the next Put or Replace an object counts with the larger of its
+// versions, because a list that fails leaves the old one in place.
+func (inv *Inventory) Admit(source string, ref filemap.Ref, weight int64) bool {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	s := inv.sources[source]
+	if s == nil || weight <= s.admitted[ref] {
+		return true
+	}
+	if limit := inv.opts.Rules.MaxBytes; limit > 0 && inv.used-s.admitted[ref]+weight > limit {
+		return false
+	}
+	inv.weigh(s, ref, weight)
+	return true
+}
+
+// weigh sets the admitted weight of an object.
+func (inv *Inventory) weigh(s *sourceState, ref filemap.Ref, weight int64) {
+	inv.used += weight - s.admitted[ref]
+	s.admitted[ref] = weight
+	if weight == 0 {
+		delete(s.admitted, ref)
+	}
+}
+
+// Readmits reports whether a source has to be read again, because omitted objects fit now: all
+// of them together, or one of them if the set does without the others.
+func (inv *Inventory) Readmits(source string) bool {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	var all, least int64
+	for name, s := range inv.sources {
+		for _, o := range s.objects {
+			all += o.Omitted
+			if name == source && o.Omitted > 0 && (least == 0 || o.Omitted < least) {
+				least = o.Omitted
+			}
+		}
+	}
+	need := all
+	if inv.opts.Rules.LeaveOut {
+		need = least
+	}
+	return least > 0 && inv.used+need <= inv.opts.Rules.MaxBytes
+}
+
+// Weight is what the sources hold, as Rules.MaxBytes counts it.
+func (inv *Inventory) Weight() int64 {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	weight := inv.used
+	for _, s := range inv.sources {
+		for _, o := range s.objects {
+			weight += o.Omitted
+		}
+	}
+	return weight
 }
 
 // Keep stores one value on the disk.
@@ -66,11 +132,16 @@ func (inv *Inventory) Replace(source string, objects []filemap.Object) {
 		present := map[filemap.Ref]bool{}
 		for _, o := range objects {
 			present[o.Ref] = true
-			s.put(o)
+			inv.put(s, o)
 		}
 		for _, ref := range slices.Collect(maps.Keys(s.objects)) {
 			if !present[ref] {
 				inv.remove(s, ref)
+			}
+		}
+		for _, ref := range slices.Collect(maps.Keys(s.admitted)) {
+			if _, arrived := s.objects[ref]; !arrived {
+				inv.weigh(s, ref, 0)
 			}
 		}
 		s.read = true
@@ -82,7 +153,7 @@ func (inv *Inventory) Replace(source string, objects []filemap.Object) {
 
 // Put sets one new or changed object.
 func (inv *Inventory) Put(source string, object filemap.Object) {
-	inv.change(source, func(s *sourceState) { s.put(object) })
+	inv.change(source, func(s *sourceState) { inv.put(s, object) })
 	inv.store.Unpin(object.Entries)
 }
 
@@ -152,22 +223,26 @@ func (inv *Inventory) change(source string, apply func(*sourceState)) {
 	inv.wake()
 }
 
-func (s *sourceState) put(o filemap.Object) {
+func (inv *Inventory) put(s *sourceState, o filemap.Object) {
 	s.objects[o.Ref] = o
 	s.had = true
+	inv.weigh(s, o.Ref, o.Weight()-o.Omitted)
 	delete(s.deleted, o.Ref)
 }
 
 func (inv *Inventory) remove(s *sourceState, ref filemap.Ref) {
-	if _, known := s.objects[ref]; !known {
+	o, known := s.objects[ref]
+	if !known {
 		return
 	}
-	keep := inv.opts.OnDelete == DeleteKeeps || (inv.opts.OnDelete == DeleteAuto && s.Named)
+	// An omitted object that left a selection has no files that could be kept.
+	keep := s.Named && inv.opts.OnDelete == DeleteAuto || inv.opts.OnDelete == DeleteKeeps && (s.Named || o.Omitted == 0)
 	if keep {
 		s.deleted[ref] = true
 		return
 	}
 	delete(s.objects, ref)
+	inv.weigh(s, ref, 0)
 }
 
 // Snapshot is the inventory at one moment.
@@ -218,9 +293,10 @@ func (inv *Inventory) objects() (all []filemap.Object, deleted []string) {
 	for _, source := range inv.opts.Sources { // a fixed order, so the same copy is used each time
 		s := inv.sources[source.Name]
 		for ref, o := range s.objects {
-			if s.deleted[ref] {
+			switch {
+			case s.deleted[ref]:
 				kept[ref] = o
-			} else {
+			case o.Omitted == 0 || live[ref].Name == "": // the copy whose contents were kept
 				live[ref] = o
 			}
 		}

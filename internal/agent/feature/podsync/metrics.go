@@ -23,6 +23,8 @@ func (a *Agent) Metrics() []expofmt.Metric {
 		gauge("lockstep_sync_failures", "Failed deliveries of the published set in a row.", float64(s.Failures)),
 		gauge("lockstep_sync_files", "Files in the published set.", float64(s.Files)),
 		gauge("lockstep_sync_bytes", "Size of the published set.", float64(s.Bytes)),
+		gauge("lockstep_sync_source_bytes", "What the sources hold, each file in blocks of 4096 bytes.", float64(a.inventory.Weight())),
+		gauge("lockstep_sync_limit_bytes", "What the sources may hold; 0 means no limit.", float64(a.opts.Rules.MaxBytes)),
 		gauge("lockstep_sync_last_notify_timestamp_seconds", "When the application was last told; 0 means never.", seconds(s)),
 	}
 	if a.parts.Age != nil {

@@ -72,9 +72,13 @@ type Options struct {
 	PruneInterval time.Duration
 }
 
+// DefaultMaxBytes is how much the sources of a set may hold together.
+const DefaultMaxBytes = 256 << 20
+
 // DefaultOptions are the native defaults.
 func DefaultOptions() Options {
 	return Options{
+		Rules: filemap.Rules{MaxBytes: DefaultMaxBytes},
 		Timing: Timing{
 			Quiet: 250 * time.Millisecond, MaxWait: 2 * time.Second, MaxFailures: 5,
 			StartGrace: 10 * time.Minute, Retry: 500 * time.Millisecond, MaxRetry: 30 * time.Second,

@@ -57,6 +57,9 @@ func (a *Agent) restore() error {
 	if len(raw) > 0 && json.Unmarshal(raw, &old) != nil {
 		old = Status{} // damaged: start with an empty status
 	}
+	if err := a.recall(); err != nil {
+		return err
+	}
 	a.state = old.resumed(current, a.parts.Confirmer != nil)
 	if !a.parts.Publisher.Has(a.state.Previous) || a.parts.Publisher.Verify(a.state.Previous) != nil {
 		a.state.Previous = ""

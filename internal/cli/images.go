@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
@@ -27,7 +28,11 @@ type imagesOptions struct {
 	plainHTTP    []string
 	authorities  []string
 	identities   bool
-	reads        readOptions
+	// dockerConfigFor and identitiesFor are the namespaces that the controller's own credentials
+	// serve. Commands use those of their user for all.
+	dockerConfigFor []string
+	identitiesFor   []string
+	reads           readOptions
 	// webhook is the address for notifications; empty disables it.
 	webhook       string
 	webhookSecret string
@@ -45,6 +50,8 @@ func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the secrets of those who tell of pushes, one on each line; re-read when it changes")
 	o.reads.bind(fs)
 	o.bindRegistries(fs)
+	fs.StringSliceVar(&o.dockerConfigFor, "docker-config-namespaces", nil, "namespaces whose workloads may use the credentials of --docker-config, * for all (default none)")
+	fs.StringSliceVar(&o.identitiesFor, "cloud-identity-namespaces", []string{run.EveryNamespace}, "namespaces whose workloads may use the controller's identity in the cloud, * for all")
 }
 
 func (o *imagesOptions) bindPlatforms(fs *pflag.FlagSet) {
@@ -74,10 +81,24 @@ func (o *imagesOptions) Validate() error {
 	if len(o.reads.tools) > 0 && !o.follow {
 		wrong = append(wrong, fmt.Errorf("--read-annotations=%s: needs --images", strings.Join(o.reads.tools, ",")))
 	}
+	if len(o.dockerConfigFor) > 0 && o.dockerConfig == "" {
+		wrong = append(wrong, errors.New("--docker-config-namespaces: needs --docker-config"))
+	}
+	wrong = append(wrong, checkNamespaces("--docker-config-namespaces", o.dockerConfigFor), checkNamespaces("--cloud-identity-namespaces", o.identitiesFor))
 	_, platforms := o.wantedPlatforms()
 	_, hosts := o.registries()
 	_, reads := o.reads.words()
 	return errors.Join(append(wrong, platforms, hosts, reads, o.validateWebhook())...)
+}
+
+// checkNamespaces accepts names of namespaces, and a star for all.
+func checkNamespaces(flag string, names []string) error {
+	for _, name := range names {
+		if wrong := validation.IsDNS1123Label(name); name != run.EveryNamespace && len(wrong) > 0 {
+			return fmt.Errorf("%s %q: %s; %s stands for all", flag, name, wrong[0], run.EveryNamespace)
+		}
+	}
+	return nil
 }
 
 func (o *imagesOptions) validateWebhook() error {
@@ -115,16 +136,18 @@ func (o *imagesOptions) wantedPlatforms() ([]v1.Platform, error) {
 func (o *imagesOptions) options() (run.Images, error) {
 	platforms, wrong := o.wantedPlatforms()
 	registries, err := o.registries()
+	registries.DockerConfigFor, registries.CloudIdentityFor = o.dockerConfigFor, o.identitiesFor
 	return run.Images{
 		Enabled: o.follow, Interval: o.interval, TTL: o.ttl, Platforms: platforms, PullSecrets: o.pullSecrets, Registries: registries,
 		Webhook: run.Webhook{Addr: o.webhook, SecretFile: o.webhookSecret},
 	}, errors.Join(wrong, err)
 }
 
-// registries configure connections to registries.
+// registries configure connections to registries, with the credentials for all namespaces.
 func (o *imagesOptions) registries() (run.Registries, error) {
 	hosts, err := o.hosts()
-	return run.Registries{Hosts: hosts, DockerConfig: o.dockerConfig, CloudIdentity: o.identities}, err
+	all := run.Namespaces{run.EveryNamespace}
+	return run.Registries{Hosts: hosts, DockerConfig: o.dockerConfig, DockerConfigFor: all, CloudIdentity: o.identities, CloudIdentityFor: all}, err
 }
 
 // hosts are the registries that need special connection settings.

@@ -37,6 +37,22 @@ func TestWebhookFlags(t *testing.T) {
 	}
 }
 
+// TestCredentialNamespaces: credentials without a file, and what is no namespace.
+func TestCredentialNamespaces(t *testing.T) {
+	t.Parallel()
+	for says, flags := range map[string][]string{
+		"--docker-config-namespaces: needs --docker-config": {"--images", "--docker-config-namespaces", "shop"},
+		`--docker-config-namespaces "shop_1"`:               {"--images", "--docker-config", "a", "--docker-config-namespaces", "*,shop_1"},
+		`--cloud-identity-namespaces "sh*"`:                 {"--images", "--cloud-identity-namespaces", "sh*"},
+	} {
+		var stderr bytes.Buffer
+		code := Run(t.Context(), append([]string{"controller"}, flags...), Environment{Stdout: &stderr, Stderr: &stderr, Lookup: variables(nil)})
+		if code != exitUsage || !strings.Contains(stderr.String(), says) {
+			t.Errorf("%v: exit code %d, %s; want %q", flags, code, &stderr, says)
+		}
+	}
+}
+
 // TestScheduleOfAnother: an address that is no controller's is an error, and not an empty
 // column.
 func TestScheduleOfAnother(t *testing.T) {

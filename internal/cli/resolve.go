@@ -145,7 +145,7 @@ func (o *resolveOptions) question(image tagspec.Image, env Environment) (imagewa
 	q := imagewatch.Question{Repository: image.Repository, Spec: image.Spec}
 	chain := keychain.Chain{keychain.File{Path: o.dockerConfigFile(env)}}
 	if o.identities {
-		chain = append(chain, &identity.ECR{}, &identity.Google{}, &identity.Azure{})
+		chain = append(chain, identity.All()...)
 	}
 	q.Credentials = chain
 	if o.platform == "" {

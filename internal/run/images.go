@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -37,25 +38,58 @@ func nextChecks(inputs *images.Inputs) http.Handler {
 // Registries configure connections to registries, and credentials besides those of pods.
 type Registries struct {
 	Hosts map[string]registry.Host
-	// DockerConfig is a file with credentials, empty for none.
-	DockerConfig string
-	// CloudIdentity gets credentials for their registries from AWS, Google and Azure.
-	CloudIdentity bool
+	// DockerConfig is a file with credentials, empty for none, and DockerConfigFor the namespaces
+	// whose workloads may use them.
+	DockerConfig    string
+	DockerConfigFor Namespaces
+	// CloudIdentity gets credentials for their registries from AWS, Google and Azure, for the
+	// workloads of CloudIdentityFor.
+	CloudIdentity    bool
+	CloudIdentityFor Namespaces
 }
 
-// Credentials are those of the pods, then those of the controller.
+// Namespaces are names of namespaces; EveryNamespace stands for all.
+type Namespaces []string
+
+// EveryNamespace stands for all namespaces.
+const EveryNamespace = "*"
+
+// include reports whether a namespace is one of them.
+func (n Namespaces) include(namespace string) bool {
+	return slices.Contains(n, namespace) || slices.Contains(n, EveryNamespace)
+}
+
+// Credentials are those of the pods, then those of the controller, as far as they are for the
+// workload's namespace. Anyone who may annotate a workload could otherwise learn the tags of private
+// repositories, and run their images.
 func (o Registries) Credentials(pods *keychain.Pods) func(*kube.Workload) (keychain.Source, string) {
-	var own keychain.Chain
-	if o.DockerConfig != "" {
-		own = append(own, keychain.File{Path: o.DockerConfig})
-	}
-	if o.CloudIdentity {
-		own = append(own, &identity.ECR{}, &identity.Google{}, &identity.Azure{})
-	}
+	file, clouds := keychain.File{Path: o.DockerConfig}, identity.All()
 	return func(w *kube.Workload) (keychain.Source, string) {
-		account := keychain.Account{Namespace: w.Key.Namespace, ServiceAccount: w.Pull.ServiceAccount, Secrets: w.Pull.Secrets}
-		return append(keychain.Chain{pods.For(account)}, own...), account.String()
+		namespace := w.Key.Namespace
+		account := keychain.Account{Namespace: namespace, ServiceAccount: w.Pull.ServiceAccount, Secrets: w.Pull.Secrets}
+		chain := keychain.Chain{pods.For(account)}
+		switch {
+		case o.DockerConfig == "":
+		case o.DockerConfigFor.include(namespace):
+			chain = append(chain, file)
+		default:
+			chain = append(chain, keychain.Withheld{Why: withheld("in --docker-config", namespace, "--docker-config-namespaces", "images.dockerConfigNamespaces")})
+		}
+		switch {
+		case !o.CloudIdentity:
+		case o.CloudIdentityFor.include(namespace):
+			chain = append(chain, clouds...)
+		default:
+			chain = append(chain, keychain.Withheld{
+				For: identity.Serve, Why: withheld("of its cloud identity", namespace, "--cloud-identity-namespaces", "images.cloudIdentityNamespaces"),
+			})
+		}
+		return chain, account.String()
 	}
+}
+
+func withheld(which, namespace, flag, value string) string {
+	return fmt.Sprintf("the controller's credentials %s are not for namespace %s: an administrator can allow it with %s (in the chart %s)", which, namespace, flag, value)
 }
 
 // addImages makes the family of images. Only the leader queries registries.
@@ -63,16 +97,19 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	o := &p.options.Images
 	metrics := images.NewMetrics(p.options.Server.Metrics, p.options.Now)
 	resolver := imagewatch.New(imagewatch.Options{
-		Registries: registry.Options{Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version, Observe: metrics.Observe},
-		Interval:   o.Interval, TTL: o.TTL, Checked: metrics.Checked,
+		Registries: registry.Options{Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version, Observe: metrics.Observe, Forgotten: metrics.Forgotten},
+		Interval:   o.Interval, TTL: o.TTL, Checked: metrics.Checked, Exceeded: metrics.Exceeded,
 	})
+	if o.Registries.DockerConfig != "" && len(o.Registries.DockerConfigFor) == 0 {
+		p.log.Info("the credentials of --docker-config serve no namespace: --docker-config-namespaces names some")
+	}
 	platforms, nodePlatforms := p.neededPlatforms()
 	pulls := keychain.NewPods(p.client, o.Interval)
 	pulls.Only = o.PullSecrets
 	inputs := images.New(images.Options{
 		Watch:       func(q imagewatch.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
 		Credentials: o.Registries.Credentials(pulls),
-		Platforms:   platforms, Now: p.options.Now,
+		Platforms:   platforms, Now: p.options.Now, Exceeded: metrics.Exceeded,
 	})
 	p.options.Server.Metrics.MustRegister(images.NewCollector(inputs))
 	if nodePlatforms != nil {

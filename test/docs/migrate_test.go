@@ -98,7 +98,7 @@ func TestNewManifestOfKeel(t *testing.T) {
 		w.Create(t, o)
 	}
 	w.StartReady(t, "--images", "--cloud-identity=false", "--image-interval=1s", "--quiet", testkit.Quiet,
-		"--registry-ca", registry.Address+"="+testkit.Authority(t, registry), "--docker-config", login(t, registry.Address))
+		"--registry-ca", registry.Address+"="+testkit.Authority(t, registry), "--docker-config", login(t, registry.Address), "--docker-config-namespaces", "*")
 	awaitImage(t, w, want)
 	awaitImage(t, w, push("1.10.0"))
 }

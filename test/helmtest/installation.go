@@ -20,12 +20,12 @@ labels: {team: platform, app.kubernetes.io/name: other}
 replicas: 3
 reload: {auto: true}
 revisions: {enabled: true, grace: 20m}
-images: {enabled: true, interval: 5m, webhook: {enabled: true, port: 9000, secretName: webhook, secretKey: senders}}
+images: {enabled: true, interval: 5m, dockerConfigNamespaces: [shop], cloudIdentityNamespaces: [shop, blog], webhook: {enabled: true, port: 9000, secretName: webhook, secretKey: senders}}
 kinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}, {kind: example.com/v1/Ring=spec.in-rack.pod_template, resource: rings}]
 quiet: 10s
 maxDelay: 2m
 logging: {level: debug, format: text}
-extraArgs: [--workers=4, --cloud-identity=false]
+extraArgs: [--workers=4, --cloud-identity=false, --docker-config=/etc/docker/config.json]
 extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example:3128"}]
 extraVolumes: [{name: docker, secret: {secretName: docker}}]
 extraVolumeMounts: [{name: docker, mountPath: /etc/docker}]

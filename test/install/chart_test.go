@@ -138,6 +138,7 @@ func wantController(t *testing.T, objects []*unstructured.Unstructured) {
 	for _, want := range []string{
 		"--kind=example.com/v1/Worker=spec.template", "--quiet=10s", "--max-delay=2m", "--log-level=debug", "--log-format=text", "--auto", "--revisions-grace=20m",
 		"--image-interval=5m", "--image-webhook-addr=:9000", "--image-webhook-secret-file=/etc/lockstep/webhook/senders", "--workers=4", "--cloud-identity=false",
+		"--docker-config-namespaces=shop", "--cloud-identity-namespaces=shop,blog",
 	} {
 		if !strings.Contains(" "+strings.Join(c.Args, " ")+" ", " "+want+" ") {
 			t.Errorf("the arguments %q lack %s", c.Args, want)

@@ -31,6 +31,7 @@ func TestNotes(t *testing.T) {
 		reload  = "kubectl -n NAMESPACE annotate deployment NAME lockstep.dev/reload=auto"
 		images  = "kubectl -n NAMESPACE annotate deployment NAME 'image.lockstep.dev/CONTAINER=registry.example/web:^1'"
 		webhook = "http://lockstep-webhook.own.svc:9000/generic"
+		cloud   = "name the namespaces that may: images.cloudIdentityNamespaces"
 		idle    = "every capability is switched off"
 	)
 	for name, c := range map[string]struct {
@@ -44,8 +45,9 @@ func TestNotes(t *testing.T) {
 		"selector":   {"namespaceSelector: team=shop", []string{"with the labels team=shop", "Give the namespace shop the labels", example}, nil},
 		"observe":    {"observe: true\nimages: {enabled: true}\nrevisions: {enabled: true}", []string{"It only observes", "observe=false", "what Lockstep would do", "would run", "would be attached"}, []string{"why it was rolled", "Let a container run", "are attached"}},
 		"auto":       {"reload: {auto: true}", []string{example}, []string{reload}},
-		"images":     {"reload: {enabled: false}\nimages: {enabled: true}", []string{"Let a container run", images}, []string{example, reload, "-webhook"}},
+		"images":     {"reload: {enabled: false}\nimages: {enabled: true}", []string{"Let a container run", images, cloud}, []string{example, reload, "-webhook"}},
 		"webhook":    {"images: {enabled: true, webhook: {enabled: true, secretName: a, port: 9000}}", []string{webhook}, nil},
+		"cloud":      {"images: {enabled: true, cloudIdentityNamespaces: [shop]}", []string{images}, []string{cloud}},
 		"revisions":  {"revisions: {enabled: true}", []string{"ConfigMaps with the label lockstep.dev/revisioned=true are attached"}, []string{"Secrets"}},
 		"secrets":    {"revisions: {enabled: true, secretNamespaces: [shop]}", []string{"ConfigMaps, and Secrets in shop, with the label"}, nil},
 		"none":       {"reload: {enabled: false}", []string{"WARNING: " + idle}, []string{"Try it"}},

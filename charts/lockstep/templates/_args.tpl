@@ -55,6 +55,10 @@
 {{- with .pullSecrets }}
 - {{ printf "--image-pull-secrets=%s" (join "," .) | quote }}
 {{- end }}
+{{- with .dockerConfigNamespaces }}
+- {{ printf "--docker-config-namespaces=%s" (join "," .) | quote }}
+{{- end }}
+- {{ printf "--cloud-identity-namespaces=%s" (join "," .cloudIdentityNamespaces) | quote }}
 {{- if .webhook.enabled }}
 - --image-webhook-addr=:{{ .webhook.port }}
 - {{ printf "--image-webhook-secret-file=/etc/lockstep/webhook/%s" .webhook.secretKey | quote }}

@@ -38,6 +38,8 @@ ports and volumes follow the values.
 --image-interval: use the value images.interval instead
 --image-platforms: use the value images.platforms instead
 --image-pull-secrets: use the value images.pullSecrets instead
+--docker-config-namespaces: use the value images.dockerConfigNamespaces instead
+--cloud-identity-namespaces: use the value images.cloudIdentityNamespaces instead
 --image-webhook-addr: use the values images.webhook.enabled and images.webhook.port instead
 --image-webhook-secret-file: use the values images.webhook.secretName and images.webhook.secretKey instead
 --pod-strategies: use the value podStrategies.enabled instead

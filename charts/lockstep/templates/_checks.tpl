@@ -8,6 +8,7 @@ Names that the chart does not know are refused by the schema.
 {{- include "lockstep.checkScope" . -}}
 {{- include "lockstep.checkNeeds" . -}}
 {{- include "lockstep.checkImages" .Values.images -}}
+{{- include "lockstep.checkDockerConfig" .Values -}}
 {{- include "lockstep.checkKinds" . -}}
 {{- include "lockstep.checkTimes" . -}}
 {{- include "lockstep.checkArgs" . -}}
@@ -87,6 +88,17 @@ it finds none at all.
 {{- end -}}
 {{- if and .interval (lt (include "lockstep.seconds" .interval | float64) 1.0) -}}
 {{- fail (printf "\n\nimages.interval %s is too short: set 1s or more, or leave it empty for 1m" .interval) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* lockstep.checkDockerConfig: the controller refuses namespaces without the credentials that they may use. */}}
+{{- define "lockstep.checkDockerConfig" -}}
+{{- $given := regexMatch "(^| )--docker-config(=| |$)" (join " " .extraArgs) -}}
+{{- range .extraEnv -}}
+{{- if eq .name "LOCKSTEP_DOCKER_CONFIG" -}}{{- $given = true -}}{{- end -}}
+{{- end -}}
+{{- if and .images.dockerConfigNamespaces (not $given) -}}
+{{- fail "\n\nimages.dockerConfigNamespaces needs --docker-config in extraArgs: add it with its file in extraVolumes, or leave images.dockerConfigNamespaces empty" -}}
 {{- end -}}
 {{- end -}}
 

@@ -4,7 +4,6 @@ package answers
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -15,10 +14,18 @@ import (
 type Cache[T any] struct {
 	// Timeout limits a request; zero means no limit.
 	Timeout time.Duration
+	// Room limits the sum of the weights of kept responses; zero means no limit. The least recently
+	// used ones are dropped first.
+	Room int
+	// Weigh is the weight of a response; nil means 1 for each.
+	Weigh func(T) int
+	// Dropped, if set, is called when a response is dropped for want of room. It must return quickly.
+	Dropped func()
 
 	flights singleflight.Group
 	mu      sync.Mutex
 	kept    map[string]*answer[T]
+	taken   int // of the room
 }
 
 type answer[T any] struct {
@@ -26,6 +33,10 @@ type answer[T any] struct {
 	err   error
 	at    time.Time // when it arrived; while pending, when it was requested
 	until time.Time // how long it may be used; zero while pending
+	used  time.Time
+	// weight is zero while pending, and expiry nil.
+	weight int
+	expiry *time.Timer
 }
 
 // Ask gets a response and how long it may be used. Its context isn't that of a single caller,
@@ -36,6 +47,7 @@ type Ask[T any] func(ctx context.Context) (value T, use time.Duration, err error
 func (c *Cache[T]) Get(ctx context.Context, key string, ask Ask[T]) (T, time.Time, error) {
 	c.mu.Lock()
 	if a := c.kept[key]; a != nil && time.Now().Before(a.until) {
+		a.used = time.Now()
 		c.mu.Unlock()
 		return a.value, a.at, a.err
 	}
@@ -64,9 +76,22 @@ func (c *Cache[T]) ask(ctx context.Context, key string, ask Ask[T]) *answer[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.value, a.err, a.at = value, err, time.Now()
-	a.until = a.at.Add(use)
-	time.AfterFunc(use, func() { c.drop(key, a) })
+	a.until, a.used = a.at.Add(use), a.at
+	if c.kept[key] != a { // It was forgotten meanwhile.
+		return a
+	}
+	a.weight = c.weigh(value)
+	c.taken += a.weight
+	a.expiry = time.AfterFunc(use, func() { c.drop(key, a) })
+	c.makeRoom()
 	return a
+}
+
+func (c *Cache[T]) weigh(value T) int {
+	if c.Weigh == nil {
+		return 1
+	}
+	return c.Weigh(value)
 }
 
 func (c *Cache[T]) keep(key string, a *answer[T]) {
@@ -75,6 +100,7 @@ func (c *Cache[T]) keep(key string, a *answer[T]) {
 	if c.kept == nil {
 		c.kept = map[string]*answer[T]{}
 	}
+	c.remove(key)
 	c.kept[key] = a
 }
 
@@ -83,7 +109,36 @@ func (c *Cache[T]) drop(key string, a *answer[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept[key] == a {
-		delete(c.kept, key)
+		c.remove(key)
+	}
+}
+
+// remove ends the timer too, which would hold on to the response.
+func (c *Cache[T]) remove(key string) {
+	a := c.kept[key]
+	if a == nil {
+		return
+	}
+	delete(c.kept, key)
+	c.taken -= a.weight
+	if a.expiry != nil {
+		a.expiry.Stop()
+	}
+}
+
+// makeRoom drops the least recently used responses.
+func (c *Cache[T]) makeRoom() {
+	for c.Room > 0 && c.taken > c.Room {
+		var oldest string
+		for key, a := range c.kept {
+			if first := c.kept[oldest]; a.expiry != nil && (first == nil || a.used.Before(first.used)) {
+				oldest = key
+			}
+		}
+		c.remove(oldest)
+		if c.Dropped != nil {
+			c.Dropped()
+		}
 	}
 }
 
@@ -96,6 +151,7 @@ func (c *Cache[T]) Peek(key string) (T, bool) {
 		var none T
 		return none, false
 	}
+	a.used = time.Now()
 	return a.value, true
 }
 
@@ -104,11 +160,10 @@ func (c *Cache[T]) Peek(key string) (T, bool) {
 func (c *Cache[T]) Forget(chosen func(key string, at time.Time) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.kept, func(key string, a *answer[T]) bool {
-		if !chosen(key, a.at) {
-			return false
+	for key, a := range c.kept {
+		if chosen(key, a.at) {
+			c.remove(key)
+			c.flights.Forget(key)
 		}
-		c.flights.Forget(key)
-		return true
-	})
+	}
 }

@@ -117,3 +117,47 @@ func TestCallerThatLeaves(t *testing.T) {
 		}
 	})
 }
+
+// TestRoom: what was used longest ago is dropped first, with its timer, and never more than is
+// necessary.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dropped := 0
+		c := Cache[int]{Room: 10, Weigh: func(n int) int { return n }, Dropped: func() { dropped++ }}
+		asked := map[string]int{}
+		get := func(key string, weight int) {
+			_, _, _ = c.Get(t.Context(), key, func(context.Context) (int, time.Duration, error) {
+				asked[key]++
+				return weight, time.Hour, nil
+			})
+			time.Sleep(time.Second)
+		}
+		get("a", 4)
+		get("b", 4)
+		get("a", 4)
+		get("c", 2)
+		if dropped != 0 || c.taken != 10 {
+			t.Errorf("%d dropped, %d taken, while there is room", dropped, c.taken)
+		}
+		get("d", 1)
+		if dropped != 1 || c.taken != 7 || c.kept["b"] != nil {
+			t.Errorf("%d dropped, %d taken, want b to be dropped", dropped, c.taken)
+		}
+		get("b", 4)
+		get("e", 11)
+		if c.taken != 0 || len(c.kept) != 0 {
+			t.Errorf("%d kept, %d taken: one that has no room alone isn't kept either", len(c.kept), c.taken)
+		}
+		get("a", 4)
+		c.Forget(func(string, time.Time) bool { return true })
+		if c.taken != 0 || asked["a"] != 2 || asked["b"] != 2 {
+			t.Errorf("%d taken in the end, asked %v", c.taken, asked)
+		}
+		get("a", 4)
+		time.Sleep(2 * time.Hour)
+		if c.taken != 0 {
+			t.Errorf("%d taken after an hour", c.taken)
+		}
+	})
+}

@@ -47,7 +47,8 @@ func (r *Resolver) check(ctx context.Context, q Question, m *memory) (Resolution
 	if f, ok := q.Credentials.(keychain.Forgetter); ok && e.Kind == registry.Denied {
 		f.Forget(q.Repository)
 	}
-	if e.Kind == registry.Denied && unread != nil {
+	// Some registries call a repository missing that needs other credentials.
+	if (e.Kind == registry.Denied || e.Kind == registry.Missing) && unread != nil {
 		with := *e // Other callers share it.
 		with.Cause = unread
 		return Resolution{}, &with
@@ -85,11 +86,11 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 	if tag, ok := q.Spec.Exact(); ok {
 		return tag, nil
 	}
-	tags, err := a.tags(ctx)
+	listed, err := a.list(ctx)
 	if err != nil {
 		return "", err
 	}
-	chosen, ok := q.Spec.Choose(tags)
+	chosen := listed.newest[q.Spec.String()]
 	before := m.last.Tag
 	if before == "" {
 		before = q.Running
@@ -98,9 +99,13 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 		return a.older(ctx, m, before, chosen)
 	}
 	m.gone = time.Time{}
-	if !ok {
+	if chosen == "" {
+		answer := fmt.Sprintf("none of %d matches %s", listed.Tags, q.Spec)
+		if listed.TooLong > 0 {
+			answer += fmt.Sprintf(", and %d more are longer than a tag may be", listed.TooLong)
+		}
 		return "", &registry.Error{
-			Kind: registry.NoMatch, What: "tags of " + q.Repository.String(), Answer: fmt.Sprintf("none of %d matches %s", len(tags), q.Spec),
+			Kind: registry.NoMatch, What: "tags of " + q.Repository.String(), Answer: answer,
 			Advice: "try it offline on a list of tags: lockstep resolve REPOSITORY:SPEC with tags from a file",
 		}
 	}
@@ -147,28 +152,6 @@ func (a *asking) digest(ctx context.Context, tag string) (string, time.Time, err
 		return digest, err
 	})
 	return digest, at, err
-}
-
-// tags lists the repository's tags. Specs of one repository share the whole list. If the list is
-// known to be sorted and long, those with the same prefix share that part.
-func (a *asking) tags(ctx context.Context) ([]string, error) {
-	q := a.question
-	return registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) ([]string, error) {
-		whole := shareKey(q.Repository, as, "")
-		if tags, ok := a.lists.Peek(whole); ok {
-			return tags, nil
-		}
-		key, prefix := whole, ""
-		if a.client.MaySeek(q.Repository, q.Spec.Prefix()) {
-			prefix = q.Spec.Prefix()
-			key = whole + prefix
-		}
-		tags, _, err := a.lists.Get(ctx, key, func(ctx context.Context) ([]string, time.Duration, error) {
-			tags, err := a.client.Tags(ctx, as, q.Repository, prefix)
-			return tags, a.use(err), err
-		})
-		return tags, err
-	})
 }
 
 // forPlatforms checks that an image exists for all platforms, and finds the digest.
@@ -221,9 +204,13 @@ func platformList(image registry.Image) string {
 	if len(image.Platforms) == 0 {
 		return "no platform"
 	}
-	names := make([]string, len(image.Platforms))
-	for i, p := range image.Platforms {
-		names[i] = v1.Platform{OS: p.OS, Architecture: p.Architecture, Variant: p.Variant}.String()
+	const most = 12
+	var names []string
+	for _, p := range image.Platforms[:min(len(image.Platforms), most)] {
+		names = append(names, fmt.Sprintf("%.100s", v1.Platform{OS: p.OS, Architecture: p.Architecture, Variant: p.Variant}))
+	}
+	if more := len(image.Platforms) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
 }
@@ -232,7 +219,7 @@ func platformList(image registry.Image) string {
 // and a failure only among concurrent callers.
 func (r *Resolver) use(err error) time.Duration {
 	switch registry.KindOf(err) {
-	case registry.Denied, registry.Missing, registry.Untrue:
+	case registry.Denied, registry.Missing, registry.Untrue, registry.TooLarge:
 		return r.options.TTL
 	default:
 		if err == nil {

@@ -11,6 +11,9 @@ const (
 	// DefaultInterval is how often a question is checked.
 	DefaultInterval = time.Minute
 
+	// maxPlatforms limits the platforms that are remembered, of all images together.
+	maxPlatforms = 32_768
+
 	// checkTimeout limits a check, including the wait for a free slot.
 	checkTimeout = 10 * time.Minute
 )
@@ -28,6 +31,8 @@ type Options struct {
 	// Checked, if set, is called after each check of a watched question, with the registry and
 	// the error. It must return quickly.
 	Checked func(host string, err error)
+	// Exceeded, if set, is called when a bound is reached. It must return quickly.
+	Exceeded func(registry.Bound)
 }
 
 func (o Options) withDefaults() Options {
@@ -43,7 +48,10 @@ func (o Options) withDefaults() Options {
 	if o.Checked == nil {
 		o.Checked = func(string, error) {}
 	}
-	o.Registries.Interval = o.Interval
+	if o.Exceeded == nil {
+		o.Exceeded = func(registry.Bound) {}
+	}
+	o.Registries.Interval, o.Registries.Exceeded = o.Interval, o.Exceeded
 	return o
 }
 

@@ -13,6 +13,8 @@ import (
 const (
 	// firstRetry is the pause after a failure; it doubles up to the interval.
 	firstRetry = 5 * time.Second
+	// longestPause is the pause after many answers that were too large.
+	longestPause = time.Hour
 	// leastPause is the minimum pause between two checks of a question.
 	leastPause = time.Second
 )
@@ -22,7 +24,7 @@ type Resolver struct {
 	options Options
 	client  *registry.Client
 	heads   answers.Cache[string]
-	lists   answers.Cache[[]string]
+	lists   answers.Cache[listing]
 	images  answers.Cache[registry.Image]
 
 	mu       sync.Mutex
@@ -37,7 +39,11 @@ func New(options Options) *Resolver {
 	options = options.withDefaults()
 	return &Resolver{
 		options: options, client: registry.NewClient(options.Registries), subjects: map[string]*subject{}, pushes: map[string]*push{},
-		heads: answers.Cache[string]{Timeout: checkTimeout}, lists: answers.Cache[[]string]{Timeout: checkTimeout}, images: answers.Cache[registry.Image]{Timeout: checkTimeout},
+		heads: answers.Cache[string]{Timeout: checkTimeout}, lists: answers.Cache[listing]{Timeout: checkTimeout},
+		images: answers.Cache[registry.Image]{
+			Timeout: checkTimeout, Room: maxPlatforms, Weigh: func(i registry.Image) int { return 1 + len(i.Platforms) },
+			Dropped: func() { options.Exceeded(registry.CachedPlatforms) },
+		},
 	}
 }
 
@@ -203,6 +209,8 @@ func (r *Resolver) pause(s *subject) time.Duration {
 			pause = e.Until.Sub(now)
 		}
 		return r.options.Jitter(pause)
+	case registry.TooLarge: // It costs much, and rarely becomes smaller.
+		return r.options.Jitter(min(r.options.Interval<<min(s.failures-1, 10), max(r.options.Interval, longestPause)))
 	default: // It is as definite as an answer.
 		return r.options.Jitter(r.options.Interval)
 	}

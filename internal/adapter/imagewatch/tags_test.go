@@ -56,11 +56,16 @@ func TestLongLists(t *testing.T) {
 			t.Errorf("%s: %v requests, want %v", reason, counts, want)
 		}
 	}
+	for _, q := range []imagewatch.Question{prefixed, whole} {
+		defer r.Watch(q, func() {}).Stop()
+	}
 	check("first", prefixed, "v1.998.9", map[string]int{"ping": 1, "tags": 11, "head": 1})
 	check("another spec of the same list", whole, "v1.999.8", map[string]int{"head": 1})
 	if want := []int{1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000, 10000}; !slices.Equal(progress, want) {
 		t.Errorf("progress was %v", progress)
 	}
+	check("a spec that nobody watched", ask(t, owner(), "%s/big:v1.997.*", s.Address), "v1.997.9", map[string]int{"tags": 1, "head": 1})
+	check("the same again", ask(t, owner(), "%s/big:v1.997.*", s.Address), "v1.997.9", map[string]int{})
 	r.Forget(prefixed.Repository)
 	check("behind the prefix", prefixed, "v1.998.9", map[string]int{"tags": 1, "head": 1})
 }

@@ -26,7 +26,7 @@ func (c *Client) meet(ctx context.Context, h *host, what string) error {
 	if h.asked.Load() {
 		return nil
 	}
-	found, err := c.ping(ctx, h, what)
+	found, err := c.ping(ctx, h.session(keychain.Fingerprint{}), what)
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,17 @@ func (c *Client) meet(ctx context.Context, h *host, what string) error {
 	return nil
 }
 
-func (c *Client) ping(ctx context.Context, h *host, what string) (challenge, error) {
+// ping is sent without a credential, so a limit that it meets is that of anonymous requests.
+func (c *Client) ping(ctx context.Context, s *session, what string) (challenge, error) {
+	if err := s.paused(what, PingRequest); err != nil {
+		return challenge{}, err
+	}
+	h := s.host
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url("", nil), http.NoBody)
 	if err != nil {
 		return challenge{}, fmt.Errorf("%s: %w", what, err)
 	}
-	response, err := c.roundTrip(h, request, what, PingRequest)
+	response, err := c.roundTrip(s, request, what, PingRequest)
 	if err != nil {
 		return challenge{}, err
 	}
@@ -55,7 +60,7 @@ func (c *Client) ping(ctx context.Context, h *host, what string) (challenge, err
 		}
 		return found, nil
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
-		return challenge{}, h.refusal(what, h.name, response)
+		return challenge{}, s.refusal(what, h.name, response)
 	default: // It doesn't require authentication, or only where it matters.
 		return challenge{}, nil
 	}
@@ -74,7 +79,8 @@ type bearer struct {
 	fresh  bool
 }
 
-func (c *Client) authorize(ctx context.Context, h *host, as keychain.Credential, r call) (pass, error) {
+func (c *Client) authorize(ctx context.Context, s *session, as keychain.Credential, r call) (pass, error) {
+	h := s.host
 	h.mu.Lock()
 	found := h.challenge
 	h.mu.Unlock()
@@ -82,14 +88,16 @@ func (c *Client) authorize(ctx context.Context, h *host, as keychain.Credential,
 	case found.scheme == bearerScheme && as.RegistryToken != "":
 		return pass{header: "Bearer " + as.RegistryToken}, nil
 	case found.scheme == bearerScheme:
-		all := c.tokensOf(h, as.Fingerprint())
-		token, fresh, err := all.get(ctx, r.scope(), func(ctx context.Context, scopes []string) (string, time.Duration, error) {
-			return c.fetchToken(ctx, h, found, as, tokenCall{r.what, scopes})
+		token, fresh, err := s.tokens.get(ctx, r.scope(), func(ctx context.Context, scopes []string) (string, time.Duration, error) {
+			return c.fetchToken(ctx, s, found, as, tokenCall{r.what, scopes})
 		})
 		if err != nil {
 			return pass{}, asError(r.what, h.name, err)
 		}
-		return pass{header: "Bearer " + token.value, bearer: &bearer{all, token, r.scope(), fresh}}, nil
+		if fresh {
+			h.trimTokens()
+		}
+		return pass{header: "Bearer " + token.value, bearer: &bearer{&s.tokens, token, r.scope(), fresh}}, nil
 	case found.scheme == basicScheme && as.Username != "":
 		request := http.Request{Header: http.Header{}}
 		request.SetBasicAuth(as.Username, as.Password)
@@ -142,18 +150,19 @@ type tokenCall struct {
 
 // fetchToken requests a token from the token server: with an identity token by OAuth 2,
 // otherwise with the user's name and password, or anonymously.
-func (c *Client) fetchToken(ctx context.Context, h *host, from challenge, as keychain.Credential, r tokenCall) (string, time.Duration, error) {
+func (c *Client) fetchToken(ctx context.Context, s *session, from challenge, as keychain.Credential, r tokenCall) (string, time.Duration, error) {
 	request, err := tokenRequest(ctx, from, as, r.scopes)
 	if err != nil {
 		return "", 0, err
 	}
-	response, err := c.roundTrip(h, request, r.what, TokenRequest)
+	h := s.host
+	response, err := c.roundTrip(s, request, r.what, TokenRequest)
 	if err != nil {
 		return "", 0, err
 	}
 	defer closeBody(response)
 	if response.StatusCode != http.StatusOK {
-		e := h.refusal(r.what, "the token server of "+h.name, &http.Response{Status: response.Status, StatusCode: response.StatusCode, Body: http.NoBody})
+		e := s.refusal(r.what, "the token server of "+h.name, &http.Response{StatusCode: response.StatusCode, Body: http.NoBody})
 		if e.Kind == Missing {
 			e.Kind = Broken
 		}
@@ -165,15 +174,15 @@ func (c *Client) fetchToken(ctx context.Context, h *host, from challenge, as key
 		ExpiresIn   float64 `json:"expires_in"`
 	}
 	// Errors don't quote the body: it may be a token.
-	if json.NewDecoder(io.LimitReader(response.Body, maxTokenBody)).Decode(&answer) != nil || answer.Token+answer.AccessToken == "" {
+	if json.NewDecoder(io.LimitReader(response.Body, smallBody)).Decode(&answer) != nil || answer.Token+answer.AccessToken == "" {
 		return "", 0, untrue(r.what, "the token server of %s answered without a token", h.name)
 	}
 	value := answer.Token
 	if value == "" {
 		value = answer.AccessToken
 	}
-	if strings.ContainsAny(value, "\r\n") {
-		return "", 0, untrue(r.what, "the token server of %s answered with a token of several lines", h.name)
+	if strings.ContainsAny(value, "\r\n") || len(value) > maxToken {
+		return "", 0, untrue(r.what, "the token server of %s answered with a token of several lines, or longer than %d bytes", h.name, maxToken)
 	}
 	life := time.Duration(min(max(answer.ExpiresIn, 0), 86400)) * time.Second
 	return value, life, nil

@@ -36,12 +36,15 @@ func readChallenge(response *http.Response) (challenge, error) {
 		case "bearer":
 			parameters := readParameters(rest)
 			realm, err := checkRealm(parameters["realm"], isPlain(response))
+			if err == nil && len(parameters["service"]) > maxService {
+				err = fmt.Errorf("the name of its token service is longer than %d bytes", maxService)
+			}
 			return challenge{scheme: bearerScheme, realm: realm, service: parameters["service"]}, err
 		default:
 			unknown = append(unknown, name)
 		}
 	}
-	return challenge{}, fmt.Errorf("it asks for credentials in no known way %.100q", unknown)
+	return challenge{}, fmt.Errorf("it asks for credentials in no known way %q", printable(strings.Join(unknown, " ")))
 }
 
 // readParameters reads realm="…",service="…". It stops at anything it cannot parse.
@@ -90,12 +93,15 @@ func isPlain(response *http.Response) bool {
 // checkRealm refuses token servers that a registry must not name, because the credentials are
 // sent there. Plain HTTP is allowed only for a registry that itself uses it.
 func checkRealm(text string, plain bool) (*url.URL, error) {
+	if len(text) > maxRealm {
+		return nil, fmt.Errorf("its URL for tokens is longer than %d bytes", maxRealm)
+	}
 	realm, err := url.Parse(text)
 	switch {
 	case err != nil || realm.Host == "":
 		return nil, errors.New("it names no URL for tokens")
 	case realm.Scheme != "https" && (realm.Scheme != "http" || !plain):
-		return nil, fmt.Errorf("it wants the credentials over %s", realm.Scheme)
+		return nil, fmt.Errorf("it wants the credentials over %s", printable(realm.Scheme))
 	}
 	if address, err := netip.ParseAddr(realm.Hostname()); err == nil && forbidden(address) {
 		return nil, fmt.Errorf("it wants the credentials at %s", address)

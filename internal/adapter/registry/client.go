@@ -5,63 +5,65 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+	"k8s.io/utils/lru"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-const maxTokenBody = 64 << 10
-
 // Client sends requests to registries. It keeps tokens, but not credentials.
 type Client struct {
 	options Options
+	// large is the room for large bodies.
+	large *semaphore.Weighted
+	// accepted has the fingerprint of the credential that a repository accepted last, and orders
+	// the order of its tags.
+	accepted, orders *lru.Cache
 
-	mu     sync.Mutex
-	hosts  map[string]*host
-	tokens map[tokenKey]*tokens
-}
-
-type tokenKey struct {
-	host string
-	who  keychain.Fingerprint
+	mu    sync.Mutex
+	hosts map[string]*host
 }
 
 // NewClient makes a client that has not contacted a registry yet.
 func NewClient(o Options) *Client {
-	return &Client{options: o.withDefaults(), hosts: map[string]*host{}, tokens: map[tokenKey]*tokens{}}
+	return &Client{
+		options: o.withDefaults(), hosts: map[string]*host{}, large: semaphore.NewWeighted(maxInFlight),
+		accepted: lru.New(maxRepositories), orders: lru.New(maxRepositories),
+	}
 }
 
-func (c *Client) host(name string) (*host, error) {
+// host returns the state of a registry. A new one takes the place of those that aren't queried any
+// more. If all are in use, it isn't queried: to forget one would forget its pauses.
+func (c *Client) host(name, what string) (*host, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := time.Now()
 	if h := c.hosts[name]; h != nil {
+		h.used = now
 		return h, nil
 	}
+	for other, h := range c.hosts {
+		if now.Sub(h.used) > c.options.idle() && len(h.slots) == 0 {
+			delete(c.hosts, other)
+			c.options.Forgotten(other)
+		}
+	}
+	if len(c.hosts) >= maxHosts {
+		return nil, c.exceeded(Hosts, what, "%s is not asked: there are %d other registries already, and this is the limit", name, maxHosts)
+	}
 	h, err := newHost(name, c.options)
-	if err == nil {
-		c.hosts[name] = h
+	if err != nil {
+		return nil, &Error{Kind: Unreachable, What: what, Answer: "cannot be asked", Cause: err}
 	}
-	return h, err
-}
-
-// tokensOf returns the tokens of a credential.
-func (c *Client) tokensOf(h *host, who keychain.Fingerprint) *tokens {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := tokenKey{h.name, who}
-	t := c.tokens[key]
-	if t == nil {
-		// Credentials that are replaced every hour would pile up.
-		maps.DeleteFunc(c.tokens, func(_ tokenKey, t *tokens) bool { return t.idle() })
-		t = &tokens{keep: 2*c.options.Interval + 5*time.Minute, wanted: map[string]time.Time{}, alone: map[string]bool{}}
-		c.tokens[key] = t
-	}
-	return t
+	h.used = now
+	c.hosts[name] = h
+	return h, nil
 }
 
 // call is one request to a registry.
@@ -73,48 +75,46 @@ type call struct {
 	path       string // after the repository: "manifests/1.4"
 	query      url.Values
 	accept     []string
+	// most limits the body, after decompression.
+	most int64
 }
 
 func (r call) scope() string { return "repository:" + r.repository.Path + ":pull" }
 
-// do sends a call with a credential. The caller closes the body. Any status other than 200 is an
+// do sends a call with a credential. The caller closes the reply. Any status other than 200 is an
 // error.
-func (c *Client) do(ctx context.Context, as keychain.Credential, r call) (*http.Response, error) {
-	h, err := c.host(r.repository.Host)
-	if err != nil {
-		return nil, &Error{Kind: Unreachable, What: r.what, Answer: "cannot be asked", Cause: err}
-	}
-	// Before waiting for a slot, so one token covers all waiting requests.
-	c.tokensOf(h, as.Fingerprint()).want(r.scope())
-	leave, err := h.enter(ctx, r.what, r.kind)
+func (c *Client) do(ctx context.Context, as keychain.Credential, r call) (*reply, error) {
+	h, err := c.host(r.repository.Host, r.what)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	s := h.session(as.Fingerprint())
+	// Before waiting for a slot, so one token covers all waiting requests.
+	s.tokens.want(r.scope())
+	leave, err := s.enter(ctx, r.what, r.kind)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	response, err := c.answer(ctx, h, as, r)
+	response, err := c.answer(ctx, s, as, r)
 	if err != nil {
 		cancel()
+		leave()
 		return nil, err
 	}
-	response.Body = bounded{response.Body, cancel}
-	return response, nil
-}
-
-// bounded is a body that has to be read in time.
-type bounded struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-// Close ends the request.
-func (b bounded) Close() error {
-	defer b.cancel()
-	return b.ReadCloser.Close()
+	return &reply{
+		client: c, call: r, header: response.Header, body: http.MaxBytesReader(nil, response.Body, r.most), ctx: ctx,
+		release: func() {
+			closeBody(response)
+			cancel()
+			leave()
+		},
+	}, nil
 }
 
 // answer authorizes and sends a call.
-func (c *Client) answer(ctx context.Context, h *host, as keychain.Credential, r call) (*http.Response, error) {
+func (c *Client) answer(ctx context.Context, s *session, as keychain.Credential, r call) (*http.Response, error) {
+	h := s.host
 	if err := c.meet(ctx, h, r.what); err != nil {
 		return nil, err
 	}
@@ -122,11 +122,11 @@ func (c *Client) answer(ctx context.Context, h *host, as keychain.Credential, r 
 	// repository.
 	const tries = 3
 	for try := 1; ; try++ {
-		pass, err := c.authorize(ctx, h, as, r)
+		pass, err := c.authorize(ctx, s, as, r)
 		if err != nil {
 			return nil, err
 		}
-		response, err := c.send(ctx, h, r, pass.header)
+		response, err := c.send(ctx, s, r, pass.header)
 		if err != nil {
 			return nil, err
 		}
@@ -137,15 +137,15 @@ func (c *Client) answer(ctx context.Context, h *host, as keychain.Credential, r 
 			closeBody(response)
 			continue
 		}
-		e := h.refusal(r.what, h.name, response)
+		e := s.refusal(r.what, h.name, response)
 		closeBody(response)
 		return nil, e
 	}
 }
 
 // send makes one request.
-func (c *Client) send(ctx context.Context, h *host, r call, authorization string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, r.method, h.url(r.repository.Path+"/"+r.path, r.query), http.NoBody)
+func (c *Client) send(ctx context.Context, s *session, r call, authorization string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, r.method, s.host.url(r.repository.Path+"/"+r.path, r.query), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.what, err)
 	}
@@ -153,21 +153,22 @@ func (c *Client) send(ctx context.Context, h *host, r call, authorization string
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
-	return c.roundTrip(h, request, r.what, r.kind)
+	return c.roundTrip(s, request, r.what, r.kind)
 }
 
-func (c *Client) roundTrip(h *host, request *http.Request, what string, kind RequestKind) (*http.Response, error) {
+func (c *Client) roundTrip(s *session, request *http.Request, what string, kind RequestKind) (*http.Response, error) {
+	h := s.host
 	request.Header.Set("User-Agent", c.options.UserAgent)
 	response, err := h.http.Do(request)
 	if err != nil {
 		c.options.Observe(Request{Host: h.name, Kind: kind})
 		if !errors.Is(context.Cause(request.Context()), context.Canceled) {
-			h.noteFailure()
+			h.outages.failed(time.Now(), patience)
 		}
 		return nil, NoAnswer(what, h.name, withoutURL(err))
 	}
 	c.options.Observe(Request{Host: h.name, Kind: kind, Status: response.StatusCode})
-	h.note(response)
+	s.note(response)
 	return response, nil
 }
 

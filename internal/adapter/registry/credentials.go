@@ -12,18 +12,14 @@ import (
 // accepted last. Without credentials it queries anonymously.
 func Try[T any](ctx context.Context, c *Client, repository tagspec.Repository, credentials []keychain.Credential, ask func(ctx context.Context, as keychain.Credential) (T, error)) (T, error) {
 	var none T
-	h, err := c.host(repository.Host)
-	if err != nil {
-		return none, &Error{Kind: Unreachable, What: repository.String(), Answer: "cannot be asked", Cause: err}
-	}
 	if len(credentials) == 0 {
 		credentials = []keychain.Credential{{}}
 	}
 	var said error
-	for _, as := range h.order(repository.Path, credentials) {
+	for _, as := range c.order(repository, credentials) {
 		answer, err := ask(ctx, as)
 		if err == nil {
-			h.accept(repository.Path, as)
+			c.accepted.Add(repository.String(), as.Fingerprint())
 			return answer, nil
 		}
 		if said == nil || KindOf(said) == Denied {
@@ -36,10 +32,8 @@ func Try[T any](ctx context.Context, c *Client, repository tagspec.Repository, c
 	return none, said
 }
 
-func (h *host) order(path string, credentials []keychain.Credential) []keychain.Credential {
-	h.mu.Lock()
-	last, known := h.accepted[path]
-	h.mu.Unlock()
+func (c *Client) order(repository tagspec.Repository, credentials []keychain.Credential) []keychain.Credential {
+	last, known := c.accepted.Get(repository.String())
 	if !known {
 		return credentials
 	}
@@ -55,10 +49,4 @@ func boolToInt(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-func (h *host) accept(path string, as keychain.Credential) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.accepted[path] = as.Fingerprint()
 }

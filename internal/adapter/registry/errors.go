@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // Kind is what a failure means for the caller.
@@ -26,8 +25,10 @@ const (
 	Limited Kind = "Limited"
 	// Broken is a response that doesn't make sense, such as an internal error.
 	Broken Kind = "Broken"
-	// Untrue is a response that contradicts itself or has no end. It isn't used.
+	// Untrue is a response that contradicts itself. It isn't used.
 	Untrue Kind = "Untrue"
+	// TooLarge is a response beyond a bound of this client. It isn't used.
+	TooLarge Kind = "TooLarge"
 	// NoMatch is a repository without a wanted tag.
 	NoMatch Kind = "NoMatch"
 	// NoPlatform is an image that does not exist for a required platform.
@@ -47,6 +48,8 @@ type Error struct {
 	Status int
 	// Advice is what the user can do.
 	Advice string
+	// Bound is the limit that was reached, if that is the failure.
+	Bound Bound
 	// Until is when the registry may be queried again, if it said so.
 	Until time.Time
 	// Cause is the underlying error, if there is one.
@@ -88,18 +91,24 @@ func untrue(what, answer string, args ...any) *Error {
 
 // NoAnswer is the error of a query without a response.
 func NoAnswer(what, host string, err error) *Error {
+	// net/http quotes headers in its errors.
+	if text := err.Error(); len(text) > maxText {
+		err = errors.New(printable(text))
+	}
 	return &Error{
 		Kind: Unreachable, What: what, Answer: "no answer from " + host, Cause: err,
 		Advice: "check the name, the network, and whether this registry needs plain HTTP or a private CA",
 	}
 }
 
-// refusal makes an error from an unexpected response. who is the registry or its token server.
-func (h *host) refusal(what, who string, response *http.Response) *Error {
-	e := &Error{What: what, Status: response.StatusCode, Answer: who + " answered " + response.Status + registryMessage(response)}
-	switch status := response.StatusCode; {
+// refusal makes an error from an unexpected response. who is the registry or its token server. The
+// reason phrase isn't repeated, because the registry chooses it.
+func (s *session) refusal(what, who string, response *http.Response) *Error {
+	status := response.StatusCode
+	e := &Error{What: what, Status: status, Answer: strings.TrimSpace(fmt.Sprintf("%s answered %d %s", who, status, http.StatusText(status))) + registryMessage(response)}
+	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		e.Kind, e.Advice = Denied, "add a pull secret for "+h.name+" that may read it, or check that the repository exists"
+		e.Kind, e.Advice = Denied, "add a pull secret for "+s.host.name+" that may read it, or check that the repository exists"
 	case status == http.StatusNotFound:
 		e.Kind, e.Advice = Missing, "check the names of repository and tag"
 	case status == http.StatusTooManyRequests:
@@ -109,32 +118,20 @@ func (h *host) refusal(what, who string, response *http.Response) *Error {
 	default:
 		e.Kind, e.Advice = Broken, "this is no answer that a registry gives: check the host"
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.until.After(time.Now()) {
-		e.Until = h.until
+	if until := s.until(""); until.After(time.Now()) {
+		e.Until = until
 	}
 	return e
 }
 
 // registryMessage is the registry's own error message, made safe to print.
 func registryMessage(response *http.Response) string {
-	const most = 200
 	var body struct {
 		Errors []struct{ Code, Message string }
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	text, err := io.ReadAll(io.LimitReader(response.Body, smallBody))
 	if err != nil || json.Unmarshal(text, &body) != nil || len(body.Errors) == 0 {
 		return ""
 	}
-	said := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, body.Errors[0].Code+": "+body.Errors[0].Message)
-	if len(said) > most {
-		said = strings.ToValidUTF8(said[:most], "") + "…"
-	}
-	return " (" + said + ")"
+	return " (" + printable(body.Errors[0].Code+": "+body.Errors[0].Message) + ")"
 }

@@ -2,11 +2,11 @@ package registry
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -30,6 +30,8 @@ const (
 	// firstPause follows the third failure in a row; it doubles up to lastPause.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
+	// idleConnections limits the connections that are kept open.
+	idleConnections = 2
 	// patience is how many consecutive failures may still be caused by a single repository
 	// rather than the registry.
 	patience = 3
@@ -41,18 +43,19 @@ type host struct {
 	base  *url.URL
 	http  *http.Client
 	slots chan struct{}
+	used  time.Time // guarded by the client's lock
 
 	meeting *semaphore.Weighted // held while querying the challenge
 	asked   atomic.Bool         // whether the challenge is known
+	// outages are the pauses after failures of the registry itself.
+	outages pauses
+	// keep is how long an unused credential's session is remembered.
+	keep time.Duration
 
 	mu        sync.Mutex
 	challenge challenge
-	// until is when it may be queried again, readsUntil when manifests may be read again.
-	until, readsUntil time.Time
-	failures          int
-	pageSize          int
-	accepted          map[string]keychain.Fingerprint // by path of the repository
-	orders            map[string]order                // by path of the repository
+	pageSize  int
+	sessions  map[keychain.Fingerprint]*session
 }
 
 func newHost(name string, o Options) (*host, error) {
@@ -78,7 +81,7 @@ func newHost(name string, o Options) (*host, error) {
 	return &host{
 		name: name, base: base, slots: make(chan struct{}, sideBySide), meeting: semaphore.NewWeighted(1), pageSize: pageSize,
 		http:     &http.Client{Transport: transport, CheckRedirect: checkRedirect},
-		accepted: map[string]keychain.Fingerprint{}, orders: map[string]order{},
+		sessions: map[keychain.Fingerprint]*session{}, keep: o.idle(),
 	}, nil
 }
 
@@ -87,7 +90,9 @@ func newTransport(settings Host) (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: requestTimeout, IdleConnTimeout: 90 * time.Second,
-		MaxIdleConnsPerHost: sideBySide, MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConnsPerHost: idleConnections, MaxResponseHeaderBytes: 64 << 10,
+		// By default a registry could fill 4 MiB of buffers for each request before anything is read.
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: smallBody, MaxReceiveBufferPerConnection: 4 * smallBody},
 	}
 	if len(settings.CA) == 0 {
 		return t, nil
@@ -120,7 +125,7 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 		return fmt.Errorf("more than %d redirects", most)
 	}
 	if via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
-		return fmt.Errorf("a redirect from https to %s", request.URL.Scheme)
+		return fmt.Errorf("a redirect from https to %s", printable(request.URL.Scheme))
 	}
 	if request.URL.Host != via[0].URL.Host {
 		request.Header.Del("Authorization")
@@ -136,76 +141,55 @@ func (h *host) url(path string, query url.Values) string {
 	return u.String()
 }
 
-// enter waits for a free slot, and refuses while the registry's pause lasts.
-func (h *host) enter(ctx context.Context, what string, kind RequestKind) (leave func(), err error) {
-	select {
-	case h.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, NoAnswer(what, h.name, context.Cause(ctx))
-	}
-	leave = func() { <-h.slots }
+// session returns the state of a credential.
+func (h *host) session(who keychain.Fingerprint) *session {
 	h.mu.Lock()
-	until := h.until
-	if kind == ManifestRequest && h.readsUntil.After(until) {
-		until = h.readsUntil
-	}
-	h.mu.Unlock()
-	if until.After(time.Now()) {
-		leave()
-		return nil, &Error{
-			Kind: Limited, What: what, Until: until, Answer: h.name + " is left alone until " + until.UTC().Format(time.RFC3339),
-			Advice: "it said so, or did not answer several times; it is asked again then",
-		}
-	}
-	return leave, nil
-}
-
-// note reads from a response when the registry may be queried again.
-func (h *host) note(response *http.Response) time.Time {
+	defer h.mu.Unlock()
 	now := time.Now()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	status := response.StatusCode
-	limited := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-	if wait, ok := retryAfter(response.Header, now); ok && limited {
-		h.until = now.Add(wait)
-		return h.until
+	s := h.sessions[who]
+	if s == nil {
+		h.forgetSessions(now)
+		s = &session{host: h, tokens: tokens{keep: h.keep, wanted: map[string]time.Time{}, alone: map[string]bool{}}}
+		h.sessions[who] = s
 	}
-	if limited || status >= http.StatusInternalServerError {
-		h.failed(now, status == http.StatusTooManyRequests)
-		return h.until
-	}
-	h.failures = 0
-	remaining, reset, window := rateLimit(response.Header, now)
-	switch {
-	case remaining != 0:
-	case reset > 0:
-		h.until = now.Add(reset)
-	case window > 0: // Docker Hub counts only manifest reads.
-		h.readsUntil = now.Add(window)
-	}
-	return time.Time{}
+	s.used = now
+	return s
 }
 
-// noteFailure records a missing response.
-func (h *host) noteFailure() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.failed(time.Now(), false)
-}
-
-// failed starts a pause: immediately if the registry reported too many requests, else after
-// several consecutive failures.
-func (h *host) failed(now time.Time, atOnce bool) {
-	h.failures++
-	times := h.failures - patience
-	if atOnce {
-		times = h.failures - 1
-	}
-	if times < 0 {
+// forgetSessions drops unused sessions, because credentials that are replaced every hour would pile
+// up, and one more if there are too many.
+func (h *host) forgetSessions(now time.Time) {
+	maps.DeleteFunc(h.sessions, func(_ keychain.Fingerprint, s *session) bool { return now.Sub(s.used) > h.keep })
+	if len(h.sessions) < maxSessions {
 		return
 	}
-	h.until = now.Add(min(firstPause<<min(times, 16), lastPause))
+	var oldest keychain.Fingerprint
+	for who, s := range h.sessions {
+		if first := h.sessions[oldest]; first == nil || s.used.Before(first.used) {
+			oldest = who
+		}
+	}
+	delete(h.sessions, oldest)
+}
+
+// trimTokens drops the tokens of the credential that has the most, when there are too many.
+func (h *host) trimTokens() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var (
+		sum, most int
+		largest   *session
+	)
+	for _, s := range h.sessions {
+		size := s.tokens.size()
+		sum += size
+		if size > most {
+			most, largest = size, s
+		}
+	}
+	if sum > maxTokenBytes {
+		largest.tokens.clear()
+	}
 }
 
 // retryAfter reads how long to wait, in seconds or until a date.

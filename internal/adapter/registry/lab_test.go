@@ -49,8 +49,9 @@ type found struct{ Tag, Digest string }
 func resolve(ctx context.Context, c *registry.Client, w wanted) (found, error) {
 	tag, exact := w.Spec.Exact()
 	if !exact {
-		tags, err := registry.Try(ctx, c, w.Repository, w.as, func(ctx context.Context, as keychain.Credential) ([]string, error) {
-			return c.Tags(ctx, as, w.Repository, w.Spec.Prefix())
+		tags, err := registry.Try(ctx, c, w.Repository, w.as, func(ctx context.Context, as keychain.Credential) (all []string, err error) {
+			_, err = c.Tags(ctx, as, w.Repository, w.Spec.Prefix(), func(tag string) { all = append(all, tag) })
+			return all, err
 		})
 		if err != nil {
 			return found{}, err

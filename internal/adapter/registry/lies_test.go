@@ -28,11 +28,10 @@ func serve(t *testing.T, answer http.HandlerFunc) (address string, r *registry.C
 	return address, registry.NewClient(registry.Options{Hosts: map[string]registry.Host{address: {PlainHTTP: true}}})
 }
 
-// TestLies: an answer that contradicts itself, or has no end, is refused.
+// TestLies: an answer that contradicts itself is refused.
 func TestLies(t *testing.T) {
 	t.Parallel()
 	const index = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`
-	big := strings.Repeat(" ", 1<<20)
 	for _, c := range []struct {
 		reason, spec string
 		answer       func(w http.ResponseWriter, r *http.Request, calls int)
@@ -55,28 +54,14 @@ func TestLies(t *testing.T) {
 			}
 			fmt.Fprint(w, index)
 		}, "says that its digest is", 2},
-		{"a manifest without an end", "1", func(w http.ResponseWriter, _ *http.Request, _ int) {
-			for range 64 {
-				fmt.Fprint(w, big)
-			}
-		}, "longer than", 2},
 		{"what is no manifest", "1", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			w.Header().Set("Docker-Content-Digest", sum(`{"schemaVersion":1}`))
 			fmt.Fprint(w, `{"schemaVersion":1}`)
 		}, "neither an image nor an index", 2},
-		{"pages without an end", "*", func(w http.ResponseWriter, _ *http.Request, calls int) {
-			w.Header().Set("Link", fmt.Sprintf(`</v2/app/tags/list?last=%d>; rel="next"`, calls))
-			fmt.Fprintf(w, `{"tags":["%d"]}`, calls)
-		}, "the list has no end: 2000 pages", 2000},
 		{"a page that follows itself", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			w.Header().Set("Link", `</v2/app/tags/list?last=9&n=1>; rel="next"`)
 			fmt.Fprint(w, `{"tags":["9"]}`)
 		}, "names itself as the next one", 2},
-		{"a page without an end", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
-			for range 64 {
-				fmt.Fprint(w, big)
-			}
-		}, "longer than", 1},
 		{"a list that is none", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			fmt.Fprint(w, `<html>`)
 		}, "cannot be read", 1},

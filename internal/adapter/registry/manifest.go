@@ -5,8 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,14 +17,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
-)
-
-const (
-	// maxManifest and maxConfig limit reads: registries accept manifests up to 4 MiB.
-	maxManifest = 4 << 20
-	maxConfig   = 8 << 20
-	// maxPlatforms limits an index.
-	maxPlatforms = 1000
 )
 
 // manifestTypes are the supported types, best first: an index before one of its images.
@@ -82,7 +75,7 @@ func variant(p v1.Platform) string {
 // from the manifest.
 func (c *Client) Digest(ctx context.Context, as keychain.Credential, repository tagspec.Repository, tag string) (string, error) {
 	what := "digest of " + repository.String() + ":" + tag
-	response, err := c.do(ctx, as, call{
+	reply, err := c.do(ctx, as, call{
 		what: what, kind: HeadRequest, method: http.MethodHead, repository: repository, path: "manifests/" + tag, accept: manifestTypes(),
 	})
 	if err != nil && !wasRefused(err, http.StatusMethodNotAllowed) {
@@ -90,8 +83,8 @@ func (c *Client) Digest(ctx context.Context, as keychain.Credential, repository 
 	}
 	var said string
 	if err == nil {
-		closeBody(response)
-		said = response.Header.Get("Docker-Content-Digest")
+		reply.Close()
+		said = reply.header.Get("Docker-Content-Digest")
 	}
 	if said == "" {
 		digest, _, err := c.manifest(ctx, as, repository, tag)
@@ -100,7 +93,7 @@ func (c *Client) Digest(ctx context.Context, as keychain.Credential, repository 
 	if !isDigest(said) {
 		return "", untrue(what, "%s answered with the digest %.80q", repository.Host, said)
 	}
-	return said, nil
+	return strings.Clone(said), nil
 }
 
 func isDigest(text string) bool {
@@ -115,14 +108,14 @@ func (c *Client) manifest(ctx context.Context, as keychain.Credential, repositor
 	if byDigest {
 		what = "manifest of " + repository.String() + "@" + reference
 	}
-	response, err := c.do(ctx, as, call{
-		what: what, kind: ManifestRequest, method: http.MethodGet, repository: repository, path: "manifests/" + reference, accept: manifestTypes(),
+	reply, err := c.do(ctx, as, call{
+		what: what, kind: ManifestRequest, method: http.MethodGet, repository: repository, path: "manifests/" + reference, accept: manifestTypes(), most: maxManifest,
 	})
 	if err != nil {
 		return "", nil, err
 	}
-	defer closeBody(response)
-	body, err = readBody(response, maxManifest, what)
+	defer reply.Close()
+	body, err = reply.readAll()
 	if err != nil {
 		return "", nil, err
 	}
@@ -130,7 +123,7 @@ func (c *Client) manifest(ctx context.Context, as keychain.Credential, repositor
 	if byDigest && digest != reference {
 		return "", nil, untrue(what, "%s sent a manifest with the digest %s", repository.Host, digest)
 	}
-	if said := response.Header.Get("Docker-Content-Digest"); said != "" && said != digest {
+	if said := reply.header.Get("Docker-Content-Digest"); said != "" && said != digest {
 		return "", nil, untrue(what, "%s says that its digest is %.80q, and it is %s", repository.Host, said, digest)
 	}
 	return digest, body, nil
@@ -141,16 +134,60 @@ func digestOf(body []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// readBody reads a response of at most most bytes.
-func readBody(response *http.Response, most int64, what string) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
-	if err != nil {
-		return nil, NoAnswer(what, "the registry, which stopped in the middle", withoutURL(err))
+// document is the part of an index or of an image manifest that is read. Both are JSON objects.
+type document struct {
+	MediaType types.MediaType `json:"mediaType"`
+	Manifests entries         `json:"manifests"`
+	Config    struct {
+		Digest string `json:"digest"`
+	} `json:"config"`
+}
+
+// platform is the part of a platform that decides whether a program runs. An image configuration
+// has the same fields.
+type platform struct {
+	OS           string `json:"os"`
+	Architecture string `json:"architecture"`
+	Variant      string `json:"variant"`
+	OSVersion    string `json:"os.version"`
+}
+
+// whole is the platform, or false if a part is longer than any that exists.
+func (p platform) whole() (v1.Platform, bool) {
+	longest := max(len(p.OS), len(p.Architecture), len(p.Variant), len(p.OSVersion))
+	return v1.Platform{OS: p.OS, Architecture: p.Architecture, Variant: p.Variant, OSVersion: p.OSVersion}, longest <= maxPlatformText
+}
+
+// entries are the images of an index.
+type entries []struct {
+	Digest   string    `json:"digest"`
+	Platform *platform `json:"platform"`
+}
+
+// errTooManyEntries means that an index has more than maxPlatforms entries.
+var errTooManyEntries = errors.New("too many entries")
+
+// UnmarshalJSON implements [json.Unmarshaler]. It stops at the limit: an entry of three bytes takes
+// many times as much memory.
+func (e *entries) UnmarshalJSON(text []byte) error {
+	*e = nil
+	if string(text) == "null" {
+		return nil
 	}
-	if int64(len(body)) > most {
-		return nil, untrue(what, "the answer is longer than %d bytes", most)
+	d := json.NewDecoder(bytes.NewReader(text))
+	if start, err := d.Token(); err != nil || start != json.Delim('[') {
+		return errors.New("not an array")
 	}
-	return body, nil
+	for d.More() {
+		if len(*e) == maxPlatforms {
+			return errTooManyEntries
+		}
+		*e = append(*e, entries{{}}...)
+		if err := d.Decode(&(*e)[len(*e)-1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Image finds the platforms of a digest, which never change.
@@ -160,59 +197,90 @@ func (c *Client) Image(ctx context.Context, as keychain.Credential, repository t
 		return Image{}, err
 	}
 	what := "manifest of " + repository.String() + "@" + digest
-	index, err := v1.ParseIndexManifest(bytes.NewReader(body))
-	if err == nil && (index.MediaType.IsIndex() || len(index.Manifests) > 0) {
-		return indexed(what, digest, index)
+	found, config, err := readManifest(body, digest)
+	switch {
+	case errors.Is(err, errTooManyEntries):
+		return Image{}, c.exceeded(Platforms, what, "the index has more than %d images, which is the limit", maxPlatforms)
+	case err != nil:
+		return Image{}, untrue(what, "%s sent %v", repository.Host, err)
+	case found.Index:
+		return found, nil
 	}
-	manifest, err := v1.ParseManifest(bytes.NewReader(body))
-	if err != nil || !isDigest(manifest.Config.Digest.String()) {
-		return Image{}, untrue(what, "%s sent what is neither an image nor an index of images", repository.Host)
-	}
-	return c.single(ctx, as, repository, Image{Digest: digest}, manifest.Config.Digest.String())
+	return c.single(ctx, as, repository, found, config)
 }
 
-func indexed(what, digest string, index *v1.IndexManifest) (Image, error) {
-	if len(index.Manifests) > maxPlatforms {
-		return Image{}, untrue(what, "an index of more than %d images", maxPlatforms)
+// readManifest reads an index, or finds the digest of an image's configuration.
+func readManifest(body []byte, digest string) (found Image, config string, err error) {
+	var d document
+	err = json.Unmarshal(body, &d)
+	if errors.Is(err, errTooManyEntries) {
+		return Image{}, "", errTooManyEntries
 	}
-	found := Image{Digest: digest, Index: true}
-	for _, m := range index.Manifests {
-		if !isDigest(m.Digest.String()) {
-			return Image{}, untrue(what, "an index with the digest %.80q", m.Digest.String())
+	if err == nil && (d.MediaType.IsIndex() || len(d.Manifests) > 0) {
+		platforms, err := d.Manifests.platforms()
+		return Image{Digest: digest, Index: true, Platforms: platforms}, "", err
+	}
+	if err != nil || !isDigest(d.Config.Digest) {
+		return Image{}, "", errors.New("what is neither an image nor an index of images")
+	}
+	return Image{Digest: digest}, d.Config.Digest, nil
+}
+
+func (e entries) platforms() ([]Platform, error) {
+	var all []Platform
+	for _, m := range e {
+		if !isDigest(m.Digest) {
+			return nil, fmt.Errorf("an index with the digest %.80q", m.Digest)
 		}
 		p := v1.Platform{OS: "linux", Architecture: "amd64"} // the default for an entry without a platform
 		if m.Platform != nil {
-			p = *m.Platform
+			read, ok := m.Platform.whole()
+			if !ok {
+				return nil, fmt.Errorf("an index with a platform of more than %d bytes", maxPlatformText)
+			}
+			p = read
 		}
 		if p.OS == "unknown" { // an attestation
 			continue
 		}
-		found.Platforms = append(found.Platforms, Platform{p, m.Digest.String()})
+		all = append(all, Platform{p, m.Digest})
 	}
-	return found, nil
+	return all, nil
 }
 
 // single reads the configuration of an image outside an index.
 func (c *Client) single(ctx context.Context, as keychain.Credential, repository tagspec.Repository, image Image, config string) (Image, error) {
 	what := "configuration of " + repository.String() + "@" + image.Digest
-	response, err := c.do(ctx, as, call{what: what, kind: BlobRequest, method: http.MethodGet, repository: repository, path: "blobs/" + config, accept: []string{"*/*"}})
+	reply, err := c.do(ctx, as, call{
+		what: what, kind: BlobRequest, method: http.MethodGet, repository: repository, path: "blobs/" + config, accept: []string{"*/*"}, most: maxConfig,
+	})
 	if err != nil {
 		return Image{}, err
 	}
-	defer closeBody(response)
-	body, err := readBody(response, maxConfig, what)
+	defer reply.Close()
+	body, err := reply.readAll()
 	if err != nil {
 		return Image{}, err
 	}
 	if digestOf(body) != config {
 		return Image{}, untrue(what, "%s sent a configuration with the digest %s", repository.Host, digestOf(body))
 	}
-	file, err := v1.ParseConfigFile(bytes.NewReader(body))
-	if err != nil || file.OS == "" || file.Architecture == "" {
+	p, ok := readConfig(body)
+	if !ok {
 		return Image{}, untrue(what, "%s sent a configuration without a platform", repository.Host)
 	}
-	image.Platforms = []Platform{{v1.Platform{OS: file.OS, Architecture: file.Architecture, Variant: file.Variant, OSVersion: file.OSVersion}, image.Digest}}
+	image.Platforms = []Platform{{p, image.Digest}}
 	return image, nil
+}
+
+// readConfig finds the platform in an image configuration.
+func readConfig(body []byte) (v1.Platform, bool) {
+	var file platform
+	if json.Unmarshal(body, &file) != nil {
+		return v1.Platform{}, false
+	}
+	p, ok := file.whole()
+	return p, ok && p.OS != "" && p.Architecture != ""
 }
 
 // ParsePlatform reads "linux/arm64" or "linux/arm/v7".

@@ -28,6 +28,10 @@ type Options struct {
 	UserAgent string
 	// Observe, if set, is called with each request. It must return quickly.
 	Observe func(Request)
+	// Exceeded, if set, is called when a registry reaches a bound. It must return quickly.
+	Exceeded func(Bound)
+	// Forgotten, if set, is called with a registry that isn't queried any more.
+	Forgotten func(host string)
 	// Listed is called after each page of a list of tags, with the number of tags so far.
 	Listed func(repository string, tags int)
 	// Interval is how often the same repository is queried, zero for once. Tokens cover the
@@ -69,6 +73,12 @@ const (
 func (o Options) withDefaults() Options {
 	if o.Observe == nil {
 		o.Observe = func(Request) {}
+	}
+	if o.Exceeded == nil {
+		o.Exceeded = func(Bound) {}
+	}
+	if o.Forgotten == nil {
+		o.Forgotten = func(string) {}
 	}
 	if o.Listed == nil {
 		o.Listed = func(string, int) {}

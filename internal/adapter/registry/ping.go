@@ -6,9 +6,9 @@ import "context"
 // credentials passes too.
 func (c *Client) Ping(ctx context.Context, name string) error {
 	what := "ping of " + name
-	h, err := c.host(name)
+	h, err := c.host(name, what)
 	if err != nil {
-		return &Error{Kind: Unreachable, What: what, Answer: "cannot be asked", Cause: err}
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

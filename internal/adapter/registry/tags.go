@@ -2,10 +2,10 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,10 +17,6 @@ const (
 	// pageSize is what most registries allow. For others smallPage is used.
 	pageSize  = 1000
 	smallPage = 100
-	// maxPages, maxTags and maxPage limit an endless list.
-	maxPages = 2000
-	maxTags  = 500_000
-	maxPage  = 8 << 20
 	// fullEvery is how often a list is read from its beginning, although its order would allow
 	// starting at a prefix.
 	fullEvery = 20
@@ -35,58 +31,58 @@ type order struct {
 	seeks int
 }
 
-// Tags lists the tags of a repository, at least all with the prefix.
-func (c *Client) Tags(ctx context.Context, as keychain.Credential, repository tagspec.Repository, prefix string) ([]string, error) {
+// Count is how many tags a list has.
+type Count struct {
+	Tags int
+	// TooLong are tags beyond the specification's limit, which were left out.
+	TooLong int
+}
+
+// Tags calls each with the tags of a repository, at least with all that have the prefix, maybe more
+// than once. It keeps none of them.
+func (c *Client) Tags(ctx context.Context, as keychain.Credential, repository tagspec.Repository, prefix string, each func(tag string)) (Count, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	h, err := c.host(repository.Host)
+	what := "tags of " + repository.String()
+	h, err := c.host(repository.Host, what)
 	if err != nil {
-		return nil, &Error{Kind: Unreachable, What: "tags of " + repository.String(), Answer: "cannot be asked", Cause: err}
+		return Count{}, err
 	}
-	l := &list{client: c, host: h, as: as, repository: repository, what: "tags of " + repository.String(), sorted: true}
-	if h.seek(repository.Path, prefix) {
+	l := &list{client: c, host: h, as: as, repository: repository, what: what, each: each}
+	l.restart()
+	if c.seek(repository, prefix) {
 		if err := l.read(ctx, prefix); err == nil && l.sorted {
-			return l.tags, nil
+			return l.count, nil
 		} else if kind := KindOf(err); kind == Limited || kind == Unreachable || kind == Denied {
-			return nil, err
+			return Count{}, err
 		}
 		// The registry doesn't know the tag to start after, or its order has changed.
-		l.tags, l.pages, l.sorted = nil, 0, true
+		l.restart()
 	}
 	if err := l.read(ctx, ""); err != nil {
-		return nil, err
+		return Count{}, err
 	}
-	h.mu.Lock()
-	h.orders[repository.Path] = order{sorted: l.sorted && l.pages > 1}
-	h.mu.Unlock()
-	return l.tags, nil
+	c.orders.Add(repository.String(), order{sorted: l.sorted && l.pages > 1})
+	return l.count, nil
 }
 
 // MaySeek reports whether the next list of a repository may start at a prefix, and so contain
 // only the tags from there on.
 func (c *Client) MaySeek(repository tagspec.Repository, prefix string) bool {
-	h, err := c.host(repository.Host)
-	return err == nil && h.maySeek(repository.Path, prefix)
-}
-
-// maySeek reports whether the next list may start at a prefix.
-func (h *host) maySeek(path, prefix string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	o := h.orders[path]
+	known, _ := c.orders.Get(repository.String())
+	o, _ := known.(order)
 	return prefix != "" && o.sorted && o.seeks < fullEvery
 }
 
-// seek is maySeek, and counts the seek.
-func (h *host) seek(path, prefix string) bool {
-	if !h.maySeek(path, prefix) {
+// seek is MaySeek, and counts the seek.
+func (c *Client) seek(repository tagspec.Repository, prefix string) bool {
+	if !c.MaySeek(repository, prefix) {
 		return false
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	o := h.orders[path]
+	known, _ := c.orders.Get(repository.String())
+	o, _ := known.(order)
 	o.seeks++
-	h.orders[path] = o
+	c.orders.Add(repository.String(), o)
 	return true
 }
 
@@ -98,16 +94,24 @@ type list struct {
 	repository tagspec.Repository
 	what       string
 
-	tags   []string
+	each func(tag string)
+
+	count  Count
 	pages  int
+	left   int64  // bytes until the limit
+	last   string // tag
 	sorted bool
+}
+
+func (l *list) restart() {
+	l.count, l.pages, l.left, l.last, l.sorted = Count{}, 0, maxListBytes, "", true
 }
 
 // read follows the pages, from the beginning or from a prefix to its end.
 func (l *list) read(ctx context.Context, prefix string) error {
 	query := l.first(prefix)
 	for {
-		page, next, err := l.page(ctx, query)
+		next, err := l.page(ctx, query)
 		if l.smaller(err, query) {
 			query.Set("n", strconv.Itoa(smallPage))
 			continue
@@ -116,13 +120,14 @@ func (l *list) read(ctx context.Context, prefix string) error {
 			return err
 		}
 		l.pages++
-		l.add(page)
-		l.client.options.Listed(l.repository.String(), len(l.tags))
+		l.client.options.Listed(l.repository.String(), l.count.Tags)
 		switch {
-		case next == nil || prefix != "" && past(page, prefix):
+		case l.count.Tags > maxTags:
+			return l.client.exceeded(ListTags, l.what, "the list has more than %d tags, which is the limit", maxTags)
+		case next == nil || prefix != "" && past(l.last, prefix):
 			return nil
-		case l.pages >= maxPages || len(l.tags) > maxTags:
-			return untrue(l.what, "the list has no end: %d pages with %d tags so far", l.pages, len(l.tags))
+		case l.pages >= maxPages:
+			return l.client.exceeded(ListPages, l.what, "the list has more than %d pages, which is the limit; %d tags so far", maxPages, l.count.Tags)
 		case next.Encode() == query.Encode():
 			return untrue(l.what, "page %d of the list names itself as the next one", l.pages)
 		}
@@ -152,41 +157,63 @@ func (l *list) smaller(err error, query url.Values) bool {
 	return true
 }
 
-func past(page []string, prefix string) bool {
-	return len(page) > 0 && page[len(page)-1] > prefix && !strings.HasPrefix(page[len(page)-1], prefix)
-}
+func past(tag, prefix string) bool { return tag > prefix && !strings.HasPrefix(tag, prefix) }
 
-func (l *list) add(page []string) {
-	joined := page
-	if len(l.tags) > 0 {
-		joined = append([]string{l.tags[len(l.tags)-1]}, page...)
+// add hands a tag on, and forgets it.
+func (l *list) add(tag string) {
+	if len(tag) > maxTag {
+		l.client.options.Exceeded(TagLength)
+		l.count.TooLong++
+		return
 	}
-	l.sorted = l.sorted && slices.IsSorted(joined)
-	l.tags = append(l.tags, page...)
+	if l.count.Tags++; l.count.Tags > maxTags {
+		return // The page is read to its end, and refused.
+	}
+	l.sorted = l.sorted && l.last <= tag
+	l.last = tag
+	l.each(tag)
 }
 
 // page reads one page and the query of the next one.
-func (l *list) page(ctx context.Context, query url.Values) ([]string, url.Values, error) {
-	response, err := l.client.do(ctx, l.as, call{
+func (l *list) page(ctx context.Context, query url.Values) (url.Values, error) {
+	reply, err := l.client.do(ctx, l.as, call{
 		what: l.what, kind: TagsRequest, method: http.MethodGet, repository: l.repository, path: "tags/list", query: query, accept: []string{"application/json"},
+		most: l.left,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer closeBody(response)
-	body, err := readBody(response, maxPage, l.what)
-	if err != nil {
-		return nil, nil, err
+	defer reply.Close()
+	counted := &counter{from: reply.body}
+	err = readTags(counted, l.add)
+	l.left -= counted.read
+	switch {
+	case errors.Is(err, errNotAList):
+		return nil, untrue(l.what, "%s sent a list that cannot be read", l.host.name)
+	case err != nil && l.left <= 0:
+		return nil, l.client.exceeded(ListBytes, l.what, "the list is longer than %d bytes, which is the limit; %d tags on %d pages so far", maxListBytes, l.count.Tags, l.pages+1)
+	case err != nil:
+		return nil, reply.unread(err, ListBytes)
 	}
-	var answer struct{ Tags []string }
-	if json.Unmarshal(body, &answer) != nil {
-		return nil, nil, untrue(l.what, "%s sent a list that cannot be read", l.host.name)
-	}
-	return answer.Tags, nextPage(response.Header), nil
+	return nextPage(reply.header), nil
+}
+
+// counter counts the bytes that are read.
+type counter struct {
+	from io.Reader
+	read int64
+}
+
+// Read implements [io.Reader].
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.read += int64(n)
+	return n, err
 }
 
 // nextPage is the query of the link to the next page. It ignores the link's host and path: some
-// registries write them wrongly, and others could redirect credentials elsewhere.
+// registries write them wrongly, and others could redirect credentials elsewhere. Headers are
+// limited by the transport, and the link is kept only until the next page is read.
 func nextPage(header http.Header) url.Values {
 	for _, text := range header.Values("Link") {
 		target, parameters, found := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "<"), ">")

@@ -37,6 +37,7 @@ type tokens struct {
 	mu     sync.Mutex
 	all    []token
 	wanted map[string]time.Time // scope: last queried
+	pruned time.Time
 	// alone are scopes that a token for several scopes did not cover.
 	alone map[string]bool
 }
@@ -49,7 +50,22 @@ type fetch func(ctx context.Context, scopes []string) (value string, life time.D
 func (t *tokens) want(scope string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.wanted[scope] = time.Now()
+	now := time.Now()
+	if now.Sub(t.pruned) > t.keep {
+		t.prune(now)
+	}
+	t.wanted[scope] = now
+}
+
+// prune forgets the scopes that are not queried any more.
+func (t *tokens) prune(now time.Time) {
+	t.pruned = now
+	for scope, last := range t.wanted {
+		if now.Sub(last) > t.keep {
+			delete(t.wanted, scope)
+			delete(t.alone, scope)
+		}
+	}
 }
 
 // get returns a token for a scope, and whether it was requested just now.
@@ -113,12 +129,10 @@ func (t *tokens) together(scope string, now time.Time) []string {
 	if t.alone[scope] {
 		return []string{scope}
 	}
+	t.prune(now)
 	var closed, opened []string
-	for other, last := range t.wanted {
+	for other := range t.wanted {
 		switch {
-		case now.Sub(last) > t.keep:
-			delete(t.wanted, other)
-			delete(t.alone, other)
 		case other == scope || t.alone[other]:
 		case t.opened(other):
 			opened = append(opened, other)
@@ -153,16 +167,22 @@ func (t *tokens) drop(bad token, scope string, fresh bool) {
 	}
 }
 
-// idle reports whether nothing was queried lately, so no request is in flight.
-func (t *tokens) idle() bool {
+// size is how many bytes the tokens have.
+func (t *tokens) size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, last := range t.wanted {
-		if time.Since(last) <= t.keep {
-			return false
-		}
+	sum := 0
+	for _, k := range t.all {
+		sum += len(k.value)
 	}
-	return true
+	return sum
+}
+
+// clear drops all tokens.
+func (t *tokens) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = nil
 }
 
 func (t *tokens) separate(scope string) {

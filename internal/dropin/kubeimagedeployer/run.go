@@ -202,15 +202,15 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 func (p *parts) images() (*imagewatch.Resolver, *images.Inputs) {
 	metrics := images.NewMetrics(p.metrics, p.env.Now)
 	resolver := imagewatch.New(imagewatch.Options{
-		Registries: registry.Options{Local: IsLocal, UserAgent: "lockstep/" + p.env.Version, Observe: metrics.Observe},
-		Interval:   p.options.Interval, TTL: p.options.TTL, Checked: metrics.Checked,
+		Registries: registry.Options{Local: IsLocal, UserAgent: "lockstep/" + p.env.Version, Observe: metrics.Observe, Forgotten: metrics.Forgotten},
+		Interval:   p.options.Interval, TTL: p.options.TTL, Checked: metrics.Checked, Exceeded: metrics.Exceeded,
 	})
 	own := credentials(p.env)
 	return resolver, images.New(images.Options{
 		Watch:       func(q imagewatch.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
 		Credentials: func(*kube.Workload) (keychain.Source, string) { return own, "" },
 		Platforms:   func(*kube.Workload) ([]v1.Platform, bool) { return nil, true },
-		Enforced:    true, Now: p.env.Now,
+		Enforced:    true, Now: p.env.Now, Exceeded: metrics.Exceeded,
 	})
 }
 

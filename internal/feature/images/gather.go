@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -20,6 +21,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
+// refusedCheck is when a workload is looked at again whose registry isn't queried.
+const refusedCheck = time.Minute
+
 // Options of the inputs.
 type Options struct {
 	// Watch queries a registry regularly, and calls wake when the answer has changed.
@@ -28,6 +32,8 @@ type Options struct {
 	// Platforms are those for which the workload's images are needed; an empty list
 	// requires no platform. It is false while that isn't known.
 	Platforms func(*kube.Workload) ([]v1.Platform, bool)
+	// Exceeded, if set, is called when a namespace reaches a bound.
+	Exceeded func(registry.Bound)
 	// Enforced is true where nothing is recorded: the rule is Enforce.
 	Enforced bool
 	Now      func() time.Time
@@ -50,11 +56,15 @@ type Inputs struct {
 	mu      sync.Mutex
 	wake    func(kube.Key)
 	watched map[kube.Key]map[string]*watched
+	hosts   hosts
 }
 
 // New makes the inputs.
 func New(o Options) *Inputs {
-	return &Inputs{options: o, wake: func(kube.Key) {}, watched: map[kube.Key]map[string]*watched{}}
+	if o.Exceeded == nil {
+		o.Exceeded = func(registry.Bound) {}
+	}
+	return &Inputs{options: o, wake: func(kube.Key) {}, watched: map[kube.Key]map[string]*watched{}, hosts: hosts{}}
 }
 
 // Kinds are the kinds of inputs that this family knows.
@@ -89,6 +99,9 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		all.Warnings = append(all.Warnings, warnings(o, v, answer)...)
 		if o.Trial.On && !v.Proven {
 			all.AwaitsStatus, all.Recheck = true, i.untilDeadline(w)
+		}
+		if answer.refused && all.Recheck == 0 {
+			all.Recheck = refusedCheck
 		}
 	}
 	return all, nil

@@ -2,6 +2,7 @@ package images
 
 import (
 	"cmp"
+	"errors"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ type Metrics struct {
 	resolutions *prometheus.CounterVec
 	success     *prometheus.GaugeVec
 	notified    *prometheus.CounterVec
+	bounds      *prometheus.CounterVec
 	now         func() time.Time
 }
 
@@ -30,7 +32,7 @@ func NewMetrics(r prometheus.Registerer, now func() time.Time) *Metrics {
 		}, []string{"registry", "kind", "code"}),
 		resolutions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_image_resolutions_total",
-			Help: "Checks of which digest an annotation stands for, by registry and result: success, or what went wrong (Unreachable, Denied, Missing, Limited, Broken, Untrue, NoMatch, NoPlatform, Shrunk).",
+			Help: "Checks of which digest an annotation stands for, by registry and result: success, or what went wrong (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries that are not asked, because there are too many, are called other.",
 		}, []string{"registry", "result"}),
 		success: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "lockstep_registry_last_success_timestamp_seconds",
@@ -40,9 +42,28 @@ func NewMetrics(r prometheus.Registerer, now func() time.Time) *Metrics {
 			Name: "lockstep_image_notifications_total",
 			Help: "Notifications of pushes, by format (distribution, docker-hub, ghcr, generic) and result: Checked, Ignored (of no image that is followed), Unauthorized, TooLarge, Invalid, NotLeading, Unavailable.",
 		}, []string{"format", "result"}),
+		bounds: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lockstep_registry_bounds_total",
+			Help: "How often a bound on what registries may send or take was reached, by bound: list-pages, list-tags and list-bytes of a list of tags, tag-length (such tags are left out), body-bytes of a manifest or image configuration, platforms of an index, cached-platforms (the least recently used are dropped), in-flight-bytes of large answers, registries, registries-of-namespace.",
+		}, []string{"bound"}),
 	}
-	r.MustRegister(m.requests, m.resolutions, m.success, m.notified)
+	for _, bound := range registry.Bounds() {
+		m.bounds.WithLabelValues(string(bound))
+	}
+	r.MustRegister(m.requests, m.resolutions, m.success, m.notified, m.bounds)
 	return m
+}
+
+// Exceeded counts a bound that was reached.
+func (m *Metrics) Exceeded(bound registry.Bound) { m.bounds.WithLabelValues(string(bound)).Inc() }
+
+// Forgotten drops the counts of a registry that isn't queried any more: anyone who may annotate a
+// workload can name new ones.
+func (m *Metrics) Forgotten(host string) {
+	labels := prometheus.Labels{"registry": host}
+	m.requests.DeletePartialMatch(labels)
+	m.resolutions.DeletePartialMatch(labels)
+	m.success.DeletePartialMatch(labels)
 }
 
 // Observe counts a request.
@@ -57,10 +78,21 @@ func (m *Metrics) Notified(format string, result webhook.Result) {
 
 // Checked counts a check.
 func (m *Metrics) Checked(host string, err error) {
-	m.resolutions.WithLabelValues(host, resultOf(err)).Inc()
+	m.resolutions.WithLabelValues(labelOf(host, err), resultOf(err)).Inc()
 	if err == nil {
 		m.success.WithLabelValues(host).Set(float64(m.now().Unix()))
 	}
+}
+
+// otherHosts is the label of registries that are not queried because there are too many.
+const otherHosts = "other"
+
+// labelOf names a registry in a metric.
+func labelOf(host string, err error) string {
+	if e, ok := errors.AsType[*registry.Error](err); ok && e.Bound == registry.Hosts {
+		return otherHosts
+	}
+	return host
 }
 
 // resultOf is the outcome of a check, as a label.

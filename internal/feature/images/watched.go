@@ -29,6 +29,38 @@ type watched struct {
 	// kind.
 	problem string
 	kind    registry.Kind
+	// refused is true when there is no query, because its namespace has too many registries.
+	refused bool
+}
+
+// mostHosts limits the registries of a namespace, because the controller queries only so many.
+const mostHosts = 32
+
+// hosts count the queries by namespace and registry.
+type hosts map[string]map[string]int
+
+// take reports whether a namespace may query a registry, and counts it.
+func (h hosts) take(namespace, host string) bool {
+	all := h[namespace]
+	if all[host] == 0 && len(all) >= mostHosts {
+		return false
+	}
+	if all == nil {
+		all = map[string]int{}
+		h[namespace] = all
+	}
+	all[host]++
+	return true
+}
+
+func (h hosts) leave(namespace, host string) {
+	all := h[namespace]
+	if all[host]--; all[host] <= 0 {
+		delete(all, host)
+	}
+	if len(all) == 0 {
+		delete(h, namespace)
+	}
 }
 
 // answer is what is known about a query.
@@ -41,6 +73,8 @@ type answer struct {
 	// problem explains why the last check failed, in the same words for the same kind of
 	// failure.
 	problem string
+	// refused is true when there is no check.
+	refused bool
 }
 
 // Wake sets the function that is called with a workload whose image has changed.
@@ -94,7 +128,7 @@ func (i *Inputs) keep(key kube.Key, requests []settings.ImageRequest) {
 		if slices.ContainsFunc(requests, func(r settings.ImageRequest) bool { return r.Container == container }) {
 			continue
 		}
-		q.stop()
+		i.end(key, q)
 		delete(i.watched[key], container)
 	}
 	if len(i.watched[key]) == 0 {
@@ -102,9 +136,12 @@ func (i *Inputs) keep(key kube.Key, requests []settings.ImageRequest) {
 	}
 }
 
-func (q *watched) stop() {
+// end ends a query, if there is one.
+func (i *Inputs) end(key kube.Key, q *watched) {
 	if q.watch != nil {
 		q.watch.Stop()
+		i.hosts.leave(key.Namespace, q.host)
+		q.watch = nil
 	}
 }
 
@@ -125,12 +162,24 @@ func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspe
 		return answer{}
 	}
 	if name := nameOf(question); q.name != name {
-		key := w.Key
+		key, host := w.Key, question.Repository.Host
+		if !i.hosts.take(key.Namespace, host) {
+			return i.refuse(key, host, q)
+		}
 		next := i.options.Watch(question, func() { i.wakeUp(key) })
-		q.stop() // After the next one has begun, so shared parts stay.
-		q.name, q.watch, q.host = name, next, question.Repository.Host
+		i.end(key, q) // After the next one has begun, so shared parts stay.
+		q.name, q.watch, q.host, q.refused = name, next, host, false
 	}
 	return q.read(i.options.Now())
+}
+
+// refuse ends the query of a container whose registry would be one too many.
+func (i *Inputs) refuse(key kube.Key, host string, q *watched) answer {
+	i.end(key, q)
+	*q = watched{refused: true}
+	i.options.Exceeded(registry.NamespaceHosts)
+	return answer{refused: true, problem: fmt.Sprintf(
+		"%s is not asked: the images of namespace %s come from %d other registries already, and this is the limit; use fewer", host, key.Namespace, mostHosts)}
 }
 
 func (i *Inputs) wakeUp(key kube.Key) {
@@ -174,6 +223,9 @@ func (i *Inputs) lastChecks() map[checked]int {
 	for _, containers := range i.watched {
 		for _, q := range containers {
 			if q.watch == nil {
+				if q.refused {
+					all[checked{otherHosts, string(registry.TooLarge)}]++
+				}
 				continue
 			}
 			view := q.watch.View()
@@ -182,7 +234,7 @@ func (i *Inputs) lastChecks() map[checked]int {
 			case q.isLeftAlone(view.Err):
 				all[checked{q.host, string(q.kind)}]++
 			default:
-				all[checked{q.host, resultOf(view.Err)}]++
+				all[checked{labelOf(q.host, view.Err), resultOf(view.Err)}]++
 			}
 		}
 	}

@@ -2,15 +2,24 @@ package images
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
 // said is a question with its last answer.
@@ -69,6 +78,8 @@ func TestImagesByTheirLastCheck(t *testing.T) {
 		"odd":        {host: "down", watch: &said{err: errors.New("odd")}},
 		"unasked":    {host: "new", watch: &said{}},
 		"no-nodes":   {},
+		"refused":    {refused: true},
+		"one-more":   {host: "unasked", watch: &said{err: &registry.Error{Kind: registry.TooLarge, Bound: registry.Hosts}}},
 	} {
 		i.watched[kube.Key{Name: name}] = map[string]*watched{"app": q}
 	}
@@ -78,9 +89,92 @@ func TestImagesByTheirLastCheck(t *testing.T) {
 lockstep_followed_images{registry="down",result="Broken"} 1
 lockstep_followed_images{registry="down",result="Limited"} 1
 lockstep_followed_images{registry="down",result="Unreachable"} 1
+lockstep_followed_images{registry="other",result="TooLarge"} 2
 lockstep_followed_images{registry="r",result="NoMatch"} 1
 lockstep_followed_images{registry="r",result="success"} 2
 `)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRegistriesOfANamespace: one namespace can't take all registries that the controller queries. The
+// workload that hits the bound hears of it, is looked at again, and is followed when there is room.
+func TestRegistriesOfANamespace(t *testing.T) {
+	t.Parallel()
+	var bounds []registry.Bound
+	i := New(Options{
+		Watch:       func(imagewatch.Question, func()) Watch { return &said{Watch: stopped{}, digest: digest("1")} },
+		Credentials: func(*kube.Workload) (keychain.Source, string) { return nil, "" },
+		Platforms:   func(*kube.Workload) ([]v1.Platform, bool) { return nil, true },
+		Exceeded:    func(b registry.Bound) { bounds = append(bounds, b) },
+		Now:         func() time.Time { return now },
+	})
+	assess := func(namespace string, n int) input.Assessment {
+		t.Helper()
+		image, err := tagspec.ParseImage(fmt.Sprintf("r%d.example/app:1", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &kube.Workload{
+			Identity:    kube.Identity{Key: kube.Key{Namespace: namespace, Name: fmt.Sprint("web-", n)}},
+			PodTemplate: kube.PodTemplate{Images: []kube.ContainerImage{{Name: "web", Image: "app:1"}}},
+		}
+		intent := settings.Intent{Images: []settings.ImageRequest{{Container: "web", Image: image}}}
+		got, err := i.Assess(t.Context(), w, intent, record.Entry{}, nil)
+		if err != nil || len(got.Findings) != 1 {
+			t.Fatalf("%+v, error %v", got, err)
+		}
+		return got
+	}
+	for n := range mostHosts {
+		if got := assess("shop", n); len(got.Warnings) > 0 {
+			t.Fatalf("registry %d: %v", n, got.Warnings)
+		}
+	}
+	got := assess("shop", mostHosts)
+	const says = "r32.example is not asked: the images of namespace shop come from 32 other registries already, and this is the limit"
+	if len(got.Warnings) != 1 || got.Warnings[0].Reason != input.Unresolved || !strings.Contains(got.Warnings[0].Text, says) || got.Recheck == 0 {
+		t.Errorf("one more: %+v", got)
+	}
+	if !slices.Equal(bounds, []registry.Bound{registry.NamespaceHosts}) {
+		t.Errorf("bounds %v", bounds)
+	}
+	if got := assess("shop", 0); len(got.Warnings) > 0 {
+		t.Errorf("one that is known: %v", got.Warnings)
+	}
+	if got := assess("blog", mostHosts); len(got.Warnings) > 0 {
+		t.Errorf("another namespace: %v", got.Warnings)
+	}
+	i.Drop(kube.Key{Namespace: "shop", Name: "web-0"})
+	if got := assess("shop", mostHosts); len(got.Warnings) > 0 || got.Recheck != 0 {
+		t.Errorf("when there is room: %+v", got)
+	}
+}
+
+// stopped is a question that may be ended.
+type stopped struct{ Watch }
+
+func (stopped) Stop() {}
+
+// TestForgottenRegistries: a registry that isn't asked any more leaves no metric behind.
+func TestForgottenRegistries(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	m := NewMetrics(r, time.Now)
+	m.Checked("gone", nil)
+	m.Checked("stays", nil)
+	m.Checked("one-more", &registry.Error{Kind: registry.TooLarge, Bound: registry.Hosts})
+	m.Observe(registry.Request{Host: "gone", Kind: registry.HeadRequest, Status: 200})
+	m.Forgotten("gone")
+	if got := testutil.CollectAndCount(r, "lockstep_registry_requests_total", "lockstep_registry_last_success_timestamp_seconds"); got != 1 {
+		t.Errorf("%d series, want that of the other registry", got)
+	}
+	if err := testutil.GatherAndCompare(r, strings.NewReader(`
+# HELP lockstep_image_resolutions_total Checks of which digest an annotation stands for, by registry and result: success, or what went wrong (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries that are not asked, because there are too many, are called other.
+# TYPE lockstep_image_resolutions_total counter
+lockstep_image_resolutions_total{registry="other",result="TooLarge"} 1
+lockstep_image_resolutions_total{registry="stays",result="success"} 1
+`), "lockstep_image_resolutions_total"); err != nil {
 		t.Error(err)
 	}
 }

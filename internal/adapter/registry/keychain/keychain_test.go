@@ -225,3 +225,28 @@ func TestCredentialIsNeverShown(t *testing.T) {
 		t.Error("two credentials have one fingerprint")
 	}
 }
+
+// FuzzDockerConfig: whatever is in a pull secret, an error is short and doesn't quote what may be a
+// password.
+func FuzzDockerConfig(f *testing.F) {
+	for _, seed := range []string{
+		`{"auths":{"registry.example":{"auth":"YTpi"}}}`, `{"auths":{"https://registry.example/v1/":{"username":"a","password":"b"}}}`,
+		`{"registry.example":{"auth":"YTpi"}}`, `{"auths":{"*.example":{"auth":"!"},"[":{"auth":"YQ"}}}`, `{"auths":[]}`, `{"auths":{"registry.example/team":{"identitytoken":"a"}}}`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, key := range []string{corev1.DockerConfigJsonKey, corev1.DockerConfigKey} {
+			source := keychain.PullSecrets{Reader: secrets{"shop/pull": {key: text}}, Namespace: "shop", Names: []string{"pull"}}
+			found, err := source.Credentials(t.Context(), tagspec.Repository{Host: "registry.example", Path: "team/app"})
+			if err != nil && len(err.Error()) > 1000 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+			for _, credential := range found {
+				if credential == (keychain.Credential{}) {
+					t.Error("an empty credential")
+				}
+			}
+		}
+	})
+}

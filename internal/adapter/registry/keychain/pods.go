@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,8 +20,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// readTimeout limits the read of a Secret or service account.
-const readTimeout = time.Minute
+const (
+	// readTimeout limits the read of a Secret or service account.
+	readTimeout = time.Minute
+	// readsAtOnce limits concurrent reads, and maxKept the bytes of kept Secrets: a Secret may have
+	// 1 MiB, and a namespace many of them.
+	readsAtOnce = 8
+	maxKept     = 16 << 20
+)
 
 // Pods provides the credentials with which pods pull their images. It reads Secrets and service
 // accounts on demand and keeps them for a while, so many images of one namespace cost one
@@ -29,12 +38,16 @@ type Pods struct {
 
 	reader  client.Reader
 	keep    time.Duration
+	reads   *semaphore.Weighted
 	objects answers.Cache[client.Object]
 }
 
 // NewPods makes a Pods that keeps read objects for at most that long.
 func NewPods(r client.Reader, keep time.Duration) *Pods {
-	return &Pods{reader: r, keep: keep, objects: answers.Cache[client.Object]{Timeout: readTimeout}}
+	return &Pods{
+		reader: r, keep: keep, reads: semaphore.NewWeighted(readsAtOnce),
+		objects: answers.Cache[client.Object]{Timeout: readTimeout, Room: maxKept, Weigh: size},
+	}
 }
 
 // Account identifies a pod's pull secrets.
@@ -103,10 +116,39 @@ func (p *Pods) Secret(ctx context.Context, namespace, name string) (*corev1.Secr
 // isn't read again.
 func (p *Pods) get(ctx context.Context, at types.NamespacedName, into client.Object) (client.Object, error) {
 	got, _, err := p.objects.Get(ctx, fmt.Sprintf("%T %s", into, at), func(ctx context.Context) (client.Object, time.Duration, error) {
+		if err := p.reads.Acquire(ctx, 1); err != nil {
+			return nil, 0, err
+		}
+		defer p.reads.Release(1)
 		if err := p.reader.Get(ctx, at, into); err != nil {
 			return nil, min(p.keep, time.Second), err
 		}
-		return into, p.keep, nil
+		return slim(into), p.keep, nil
 	})
 	return got, err
+}
+
+// slim drops everything from an object that isn't about credentials.
+func slim(o client.Object) client.Object {
+	switch o := o.(type) {
+	case *corev1.Secret:
+		o.ObjectMeta = metav1.ObjectMeta{}
+		maps.DeleteFunc(o.Data, func(key string, _ []byte) bool {
+			return key != corev1.DockerConfigJsonKey && key != corev1.DockerConfigKey
+		})
+	case *corev1.ServiceAccount:
+		o.ObjectMeta = metav1.ObjectMeta{}
+	}
+	return o
+}
+
+// size is about how many bytes an object takes.
+func size(o client.Object) int {
+	sum := 1 << 10
+	if secret, ok := o.(*corev1.Secret); ok {
+		for _, value := range secret.Data {
+			sum += len(value)
+		}
+	}
+	return sum
 }

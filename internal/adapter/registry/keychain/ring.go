@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -65,11 +66,14 @@ func (r *ring) addLegacy(text []byte) error {
 }
 
 func (r *ring) addLogins(logins map[string]login) error {
+	const most = 3 // errors
 	var errs []error
-	for place, l := range logins {
-		credential, err := l.credential()
+	for _, place := range slices.Sorted(maps.Keys(logins)) {
+		credential, err := logins[place].credential()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("credentials for %s: %w", place, err))
+			if len(errs) < most {
+				errs = append(errs, fmt.Errorf("credentials for %.100s: %w", place, err))
+			}
 			continue
 		}
 		if credential != (Credential{}) { // "docker login" with a helper leaves an empty entry behind.

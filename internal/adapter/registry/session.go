@@ -1,0 +1,133 @@
+package registry
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// session is the state of one credential at one registry.
+type session struct {
+	host   *host
+	tokens tokens
+	// limits are the pauses that the registry requests from this credential. Others are not
+	// affected.
+	limits pauses
+	used   time.Time // guarded by the host's lock
+}
+
+// pauses are when requests may be sent again.
+type pauses struct {
+	mu sync.Mutex
+	// all is for every request, reads for those that read a manifest.
+	all, reads time.Time
+	failures   int
+}
+
+func (p *pauses) until(kind RequestKind) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if kind == ManifestRequest {
+		return later(p.all, p.reads)
+	}
+	return p.all
+}
+
+func (p *pauses) pause(until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = until
+}
+
+func (p *pauses) pauseReads(until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reads = until
+}
+
+// failed starts a pause after this many consecutive failures. It doubles with each further one.
+func (p *pauses) failed(now time.Time, patience int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures++
+	if times := p.failures - patience; times >= 0 {
+		p.all = now.Add(min(firstPause<<min(times, 16), lastPause))
+	}
+}
+
+func (p *pauses) worked() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = 0
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// until is when a request of this kind may be sent.
+func (s *session) until(kind RequestKind) time.Time {
+	return later(s.host.outages.until(kind), s.limits.until(kind))
+}
+
+// enter waits for a free slot, and refuses during a pause.
+func (s *session) enter(ctx context.Context, what string, kind RequestKind) (leave func(), err error) {
+	select {
+	case s.host.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, NoAnswer(what, s.host.name, context.Cause(ctx))
+	}
+	leave = func() { <-s.host.slots }
+	if err := s.paused(what, kind); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
+func (s *session) paused(what string, kind RequestKind) error {
+	until := s.until(kind)
+	if !until.After(time.Now()) {
+		return nil
+	}
+	return &Error{
+		Kind: Limited, What: what, Until: until, Answer: s.host.name + " is left alone until " + until.UTC().Format(time.RFC3339),
+		Advice: "it said so, or did not answer several times; it is asked again then",
+	}
+}
+
+// note reads from a response when the registry may be queried again: a credential that has sent too
+// many requests waits alone, and everyone waits for a registry that fails.
+func (s *session) note(response *http.Response) {
+	now, status := time.Now(), response.StatusCode
+	switch wait, told := retryAfter(response.Header, now); {
+	case status == http.StatusTooManyRequests && told:
+		s.limits.pause(now.Add(wait))
+	case status == http.StatusTooManyRequests:
+		s.limits.failed(now, 1)
+	case status == http.StatusServiceUnavailable && told:
+		s.host.outages.pause(now.Add(wait))
+	case status >= http.StatusInternalServerError:
+		s.host.outages.failed(now, patience)
+	default:
+		s.host.outages.worked()
+		s.limits.worked()
+		s.noteLimit(response.Header, now)
+	}
+}
+
+// noteLimit starts a pause when no request is left.
+func (s *session) noteLimit(header http.Header, now time.Time) {
+	remaining, reset, window := rateLimit(header, now)
+	switch {
+	case remaining != 0:
+	case reset > 0:
+		s.limits.pause(now.Add(reset))
+	case window > 0: // Docker Hub counts only manifest reads.
+		s.limits.pauseReads(now.Add(window))
+	}
+}

@@ -102,12 +102,11 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(onEveryReplica(p.permissions.Run)); err != nil {
 		return err
 	}
-	recorder, err := announce.NewRecorder(mgr.GetConfig(), announce.Reporter)
-	if err != nil {
+	var err error
+	if p.announcer, err = announce.NewAnnouncer(mgr.GetConfig(), announce.Reporter, p.options.Server.Metrics); err != nil {
 		return err
 	}
-	p.announcer = announce.NewAnnouncer(recorder)
-	if err := mgr.Add(manager.RunnableFunc(recorder.Run)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(p.announcer.Run)); err != nil {
 		return err
 	}
 	revisions, err := p.addRevisions(mgr)

@@ -7,8 +7,9 @@ import "slices"
 // Crowd holds a limited number of members in the order of their arrival. It isn't safe for
 // concurrent use.
 type Crowd[T comparable] struct {
-	most int
-	here []member[T]
+	most  int
+	here  []member[T]
+	sizes map[string]int // by group
 }
 
 type member[T comparable] struct {
@@ -17,35 +18,29 @@ type member[T comparable] struct {
 }
 
 // New makes a crowd of at most that many members.
-func New[T comparable](most int) *Crowd[T] { return &Crowd[T]{most: most} }
+func New[T comparable](most int) *Crowd[T] {
+	return &Crowd[T]{most: most, sizes: map[string]int{}}
+}
 
 // Add adds a member. If the crowd was full, it removes and returns the oldest member of the largest
 // group, counting the new member.
 func (c *Crowd[T]) Add(group string, who T) (left T, full bool) {
 	c.here = append(c.here, member[T]{group, who})
+	c.sizes[group]++
 	if len(c.here) <= c.most {
 		return left, false
 	}
-	i := c.oldestOfLargest()
-	left = c.here[i].who
-	c.here = slices.Delete(c.here, i, i+1)
-	return left, true
+	return c.leave(c.oldestOfLargest()), true
 }
 
 // oldestOfLargest is the index of the oldest member of the largest group. Of several largest groups
 // it is the one with the oldest member.
 func (c *Crowd[T]) oldestOfLargest() int {
-	sizes := map[string]int{}
-	for _, m := range c.here {
-		sizes[m.group]++
+	largest := 0
+	for _, size := range c.sizes {
+		largest = max(largest, size)
 	}
-	oldest := 0
-	for i, m := range c.here {
-		if sizes[m.group] > sizes[c.here[oldest].group] {
-			oldest = i
-		}
-	}
-	return oldest
+	return slices.IndexFunc(c.here, func(m member[T]) bool { return c.sizes[m.group] == largest })
 }
 
 // Next removes and returns the oldest member.
@@ -53,14 +48,23 @@ func (c *Crowd[T]) Next() (who T, ok bool) {
 	if len(c.here) == 0 {
 		return who, false
 	}
-	who = c.here[0].who
-	c.here = slices.Delete(c.here, 0, 1)
-	return who, true
+	return c.leave(0), true
 }
 
 // Remove removes a member, if it is there.
 func (c *Crowd[T]) Remove(who T) {
-	c.here = slices.DeleteFunc(c.here, func(m member[T]) bool { return m.who == who })
+	if i := slices.IndexFunc(c.here, func(m member[T]) bool { return m.who == who }); i >= 0 {
+		c.leave(i)
+	}
+}
+
+func (c *Crowd[T]) leave(i int) T {
+	m := c.here[i]
+	c.here = slices.Delete(c.here, i, i+1)
+	if c.sizes[m.group]--; c.sizes[m.group] == 0 {
+		delete(c.sizes, m.group)
+	}
+	return m.who
 }
 
 // Len is the number of members.

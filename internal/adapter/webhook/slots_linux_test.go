@@ -97,28 +97,6 @@ func TestOneAddressPushesOutItsOwn(t *testing.T) {
 	}
 }
 
-// TestSilentConnections: connections on which nothing comes are bounded, and the oldest of them
-// makes room for a caller with a secret.
-func TestSilentConnections(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	var silent []net.Conn
-	for range connections {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", d.server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		silent = append(silent, c)
-	}
-	if got, text := d.send(t, http.MethodPost, "/generic/"+secret, body); got.status != http.StatusAccepted {
-		t.Errorf("%d %q", got.status, text)
-	}
-	if n, err := silent[0].Read(make([]byte, 1)); n > 0 || err == nil {
-		t.Errorf("the oldest connection stays: %d bytes, %v", n, err)
-	}
-}
-
 // pipes is a listener without a network, whose time a test controls.
 type pipes chan net.Conn
 
@@ -133,6 +111,65 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
+// serve runs a server in the time of the test, until the returned function is called.
+func (p pipes) serve(d *desk) (stop func()) {
+	server := webhook.NewServer(webhook.Options{
+		SecretFile: d.file, Leads: func() bool { return true }, Log: logr.Discard(),
+		Check: func(tagspec.Repository) bool { return true }, Notified: func(string, webhook.Result) {},
+	})
+	go func() { _ = server.Serve(p) }()
+	return func() {
+		close(p)
+		_ = server.Close()
+	}
+}
+
+// connect makes a connection.
+func (p pipes) connect() net.Conn {
+	near, far := net.Pipe()
+	p <- far
+	return near
+}
+
+// ask announces a body, sends what there is of it, and returns the status line.
+func (p pipes) ask(t *testing.T, header, sent string) string {
+	t.Helper()
+	c := p.connect()
+	defer c.Close()
+	go func() {
+		fmt.Fprintf(c, "POST /generic HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n\r\n%s", len(body), header, sent)
+	}()
+	status, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		t.Error(err)
+	}
+	return strings.TrimSpace(status)
+}
+
+// TestSilentConnections: connections on which nothing comes are bounded, and the oldest of them
+// makes room for a caller with a secret.
+func TestSilentConnections(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	synctest.Test(t, func(t *testing.T) {
+		listener := make(pipes)
+		defer listener.serve(d)()
+		began := time.Now()
+		var silent []net.Conn
+		for range connections {
+			c := listener.connect()
+			defer c.Close()
+			silent = append(silent, c)
+		}
+		if got := listener.ask(t, "Authorization: Bearer "+secret, body); got != "HTTP/1.1 202 Accepted" {
+			t.Error(got)
+		}
+		if n, err := silent[0].Read(make([]byte, 1)); n > 0 || err == nil || time.Since(began) > 0 {
+			t.Errorf("the oldest connection stays for %s: %d bytes, %v", time.Since(began), n, err)
+		}
+	})
+}
+
 // TestUncheckedBodiesEnd: a body with an unchecked signature that doesn't come ends long before one
 // of a known caller.
 func TestUncheckedBodiesEnd(t *testing.T) {
@@ -140,34 +177,15 @@ func TestUncheckedBodiesEnd(t *testing.T) {
 	d := newDesk(t)
 	synctest.Test(t, func(t *testing.T) {
 		listener := make(pipes)
-		server := webhook.NewServer(webhook.Options{
-			SecretFile: d.file, Leads: func() bool { return true }, Log: logr.Discard(),
-			Check: func(tagspec.Repository) bool { return true }, Notified: func(string, webhook.Result) {},
-		})
-		go func() { _ = server.Serve(listener) }()
+		defer listener.serve(d)()
 		began := time.Now()
-		ask := func(header string) string {
-			near, far := net.Pipe()
-			listener <- far
-			go func() {
-				fmt.Fprintf(near, "POST /generic HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n%s\r\n\r\n", header)
-			}()
-			status, err := bufio.NewReader(near).ReadString('\n')
-			if err != nil {
-				t.Error(err)
-			}
-			near.Close()
-			return strings.TrimSpace(status)
-		}
-		if got := ask("X-Hub-Signature-256: " + sign(secret, body)); got != "HTTP/1.1 503 Service Unavailable" {
+		if got := listener.ask(t, "X-Hub-Signature-256: "+sign(secret, body), ""); got != "HTTP/1.1 503 Service Unavailable" {
 			t.Errorf("a signed body that does not come gets %q", got)
 		}
 		unchecked := time.Since(began)
-		ask("Authorization: Bearer " + secret)
+		listener.ask(t, "Authorization: Bearer "+secret, "")
 		if known := time.Since(began) - unchecked; unchecked*2 > known {
 			t.Errorf("an unchecked body has %s, that of a known caller %s", unchecked, known)
 		}
-		close(listener)
-		_ = server.Close()
 	})
 }

@@ -64,7 +64,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	metrics := images.NewMetrics(p.options.Server.Metrics, p.options.Now)
 	resolver := imagewatch.New(imagewatch.Options{
 		Registries: registry.Options{Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version, Observe: metrics.Observe},
-		Interval:   o.Interval, TTL: o.TTL, Checked: metrics.Checked,
+		Interval:   o.Interval, TTL: o.TTL, Checked: images.Checked(metrics, p.log, p.options.Now),
 	})
 	platforms, nodePlatforms := p.neededPlatforms()
 	pulls := keychain.NewPods(p.client, o.Interval)

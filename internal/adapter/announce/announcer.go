@@ -101,7 +101,7 @@ func (a *Announcer) written(e Event, now time.Time) *eventsv1.Event {
 		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(e.About.Name, now.UnixNano()), Namespace: e.About.Namespace},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: a.reporter, ReportingInstance: a.instance,
-		Type: eventType(e.Warning), Reason: e.Reason, Action: e.Action, Note: shortNote(e.Note),
+		Type: eventType(e.Warning), Reason: e.Reason, Action: e.Action, Note: ShortNote(e.Note),
 		Regarding: *e.About, Related: e.related(),
 	}
 	if e.Warning {

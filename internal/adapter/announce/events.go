@@ -45,8 +45,8 @@ func eventType(warning bool) string {
 	return corev1.EventTypeNormal
 }
 
-// shortNote truncates a note that the API server would refuse.
-func shortNote(note string) string {
+// ShortNote truncates a note that the API server would refuse.
+func ShortNote(note string) string {
 	if len(note) <= noteLimit {
 		return note
 	}

@@ -68,6 +68,7 @@ func newParts(o *Options, c client.WithWatch, log logr.Logger) *parts {
 	p := &parts{options: o, log: log, client: c}
 	p.cache = cluster.NewCache(c, p.cacheOptions())
 	p.permissions = access.NewPermissions(c, o.permissions())
+	p.permissions.Report = missingLog(log, p.cache.Status)
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.Own.Namespace, Name: o.Own.Record, Version: o.Version, Now: o.Now,
 		Report:     func(err error) { log.Error(advised(err), "the record has a problem") },

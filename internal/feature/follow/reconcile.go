@@ -213,7 +213,7 @@ func (d Decision) level() int {
 		return 0
 	case Ignore, Leave, Remember:
 	}
-	if d.isMistake() || d.Reason == input.DeliveredByRollout || d.Reason == input.Undone || d.Reason == input.Released || d.Reason == input.Reloaded {
+	if d.isMistake() || d.Reason == input.DeliveredByRollout || d.Reason == input.Undone || d.Reason == input.Released || d.Reason == input.Reloaded || d.Reason == input.Missing {
 		return 0
 	}
 	return 1

@@ -2,7 +2,6 @@ package kubeimagedeployer_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -57,12 +56,7 @@ func TestRegistryTrouble(t *testing.T) {
 func TestTroubleIsLogged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	unused, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := unused.Addr().String()
-	unused.Close()
+	gone := fmt.Sprint("127.0.0.1:", labtest.FreePort(t))
 	for _, name := range []string{"one", "two"} {
 		d := s.deployment(name, "app:latest")
 		d.Annotations[s.key+"/app"] = gone + "/app:latest"

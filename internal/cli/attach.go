@@ -94,9 +94,9 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 		if r.Unchanged {
 			said = "is attached already to"
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", r.Object, said, strings.Join(r.Owners, ", "))
+		_ = say(env.Stdout, "%s %s %s", r.Object, said, strings.Join(r.Owners, ", "))
 		if r.Warning != "" {
-			fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", r.Warning)
+			_ = say(env.Stderr, "Warning: %s", r.Warning)
 		}
 	}}
 	err = attacher.Attach(cmd.Context(), o.request)

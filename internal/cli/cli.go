@@ -41,6 +41,7 @@ func (e clusterError) Unwrap() error { return e.error }
 
 // Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used wrongly.
 func Run(ctx context.Context, args []string, env Environment) int {
+	env.Stdout, env.Stderr = commandline.NewScreen(env.Stdout), commandline.NewScreen(env.Stderr)
 	if dropIn, rest := asDropIn(args, env); dropIn != nil {
 		return dropIn(ctx, rest, env)
 	}

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 
 	"golang.org/x/term"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 // The colours of lines that a user should not miss.
@@ -23,7 +26,7 @@ func usesColour(e Environment) bool {
 	if kind, _ := e.Lookup("TERM"); kind == "dumb" {
 		return false
 	}
-	file, ok := e.Stdout.(*os.File)
+	file, ok := commandline.Raw(e.Stdout).(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
@@ -33,12 +36,22 @@ func paint(to io.Writer, text []byte, colour func(line int) string) error {
 		if len(line) == 0 {
 			continue
 		}
-		if c := colour(i); c != "" {
-			line = bytes.Join([][]byte{[]byte(c), bytes.TrimSuffix(line, []byte("\n")), []byte(colourEnd + "\n")}, nil)
-		}
-		if _, err := to.Write(line); err != nil {
+		if err := paintLine(to, bytes.TrimSuffix(line, []byte("\n")), colour(i)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// paintLine writes a line. Only the colours are written as they are.
+func paintLine(to io.Writer, line []byte, colour string) error {
+	end := ""
+	if colour != "" {
+		end = colourEnd
+	}
+	_, err := io.WriteString(commandline.Raw(to), colour)
+	_, text := to.Write(line)
+	_, after := io.WriteString(commandline.Raw(to), end)
+	_, newLine := to.Write([]byte("\n"))
+	return errors.Join(err, text, after, newLine)
 }

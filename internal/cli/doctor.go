@@ -161,7 +161,7 @@ func printChecks(to io.Writer, env Environment, all []doctor.Check) error {
 	table := newColumns(&text)
 	line := func(c doctor.Check, first, second, third string) error {
 		colours = append(colours, checkColour(c.Result))
-		return table.row(first, second, oneLine(third))
+		return table.row(first, second, third)
 	}
 	var err error
 	for _, c := range all {
@@ -173,7 +173,7 @@ func printChecks(to io.Writer, env Environment, all []doctor.Check) error {
 			err = errors.Join(err, line(c, "", "", "do: "+c.Do))
 		}
 	}
-	if err = errors.Join(err, table.Flush()); err != nil {
+	if err = errors.Join(err, table.end()); err != nil {
 		return err
 	}
 	return paint(to, text.Bytes(), func(i int) string {

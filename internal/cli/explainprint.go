@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
@@ -15,7 +16,7 @@ import (
 
 // named writes a line that starts with a name.
 func named(to io.Writer, name, format string, args ...any) {
-	_, _ = fmt.Fprintf(to, "%-12s %s\n", name, oneLine(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprintf(to, "%-12s %s\n", name, commandline.OneLine(fmt.Sprintf(format, args...)))
 }
 
 // workloadAnswer is an explanation of a workload, for users.
@@ -75,7 +76,7 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 		for _, u := range e.Users {
 			err = errors.Join(err, table.row(u.Workload, u.State.Reason, age(u.State.Since, now), u.Delivered, u.Current))
 		}
-		_ = errors.Join(err, table.Flush())
+		_ = errors.Join(err, table.end())
 	}
 	printReported(to, "EVENT", lastEvents(e.Events, wide), now)
 	return ask.Report{}
@@ -163,7 +164,7 @@ func printUses(to io.Writer, uses []ask.Use, now time.Time) {
 		}
 		err = errors.Join(err, table.row(u.Input, dashed(u.Delivered), useNow(u), changed, dashed(strings.Join(u.Places, "; "))))
 	}
-	_ = errors.Join(err, table.Flush())
+	_ = errors.Join(err, table.end())
 }
 
 // useNow is the current version of an input, and what blocks it.
@@ -193,5 +194,5 @@ func printReported(to io.Writer, what string, events []ask.Event, now time.Time)
 	for _, e := range events {
 		err = errors.Join(err, table.row(age(&e.At, now), e.Reason, e.Note))
 	}
-	_ = errors.Join(err, table.Flush())
+	_ = errors.Join(err, table.end())
 }

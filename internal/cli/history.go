@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -107,8 +105,7 @@ func printHistory(to io.Writer, h ask.History, now time.Time, wide bool) error {
 		err = printRevisions(to, h.Revisions, now, wide)
 	}
 	for _, note := range h.Notes {
-		_, line := fmt.Fprintln(to, note)
-		err = errors.Join(err, line)
+		err = errors.Join(err, say(to, "%s", note))
 	}
 	return errors.Join(err, printEvents(to, h, now, wide))
 }
@@ -137,7 +134,7 @@ func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) 
 		}
 		err = errors.Join(err, table.row(cells...))
 	}
-	return errors.Join(err, table.Flush())
+	return errors.Join(err, table.end())
 }
 
 // revisionChanges describes what changed with a revision.
@@ -200,31 +197,5 @@ func printEvents(to io.Writer, h ask.History, now time.Time, wide bool) error {
 	for _, e := range events {
 		err = errors.Join(err, table.row(duration.HumanDuration(now.Sub(e.At)), e.Reason, dashed(e.By), e.Note))
 	}
-	return errors.Join(err, table.Flush())
-}
-
-// columns are a table for users, each as wide as it needs to be.
-type columns struct{ *tabwriter.Writer }
-
-func newColumns(to io.Writer) columns {
-	return columns{tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)}
-}
-
-func (t columns) row(cells ...string) error {
-	for i, cell := range cells {
-		cells[i] = oneLine(cell)
-	}
-	_, err := fmt.Fprintln(t, strings.Join(cells, "\t"))
-	return err
-}
-
-// oneLine replaces characters that would start another line or control the terminal. Annotations
-// and events come from other users than the one who reads them here.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
+	return errors.Join(err, table.end())
 }

@@ -80,8 +80,7 @@ func (o *holdOptions) run(cmd *cobra.Command, name, reason string, out io.Writer
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s %s; end it with %q\n", t, outcome, t.command(cmd.Root().CommandPath(), "release"))
-	return err
+	return say(out, "%s %s; end it with %q", t, outcome, t.command(cmd.Root().CommandPath(), "release"))
 }
 
 // reasonText is the reason of a hold, for users.

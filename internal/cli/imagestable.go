@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -136,14 +134,9 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	for _, err := range look.denied {
-		fmt.Fprintln(env.Stderr, err)
+		_ = say(env.Stderr, "%s", err)
 	}
-	if o.output == "json" {
-		encoder := json.NewEncoder(env.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(rows)
-	}
-	return printImages(env.Stdout, rows, env.Now())
+	return outputOptions{o.output}.write(env.Stdout, rows, func(to io.Writer) error { return printImages(to, rows, env.Now()) })
 }
 
 // imagesLook is one run of the command.
@@ -294,11 +287,10 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 // printImages writes the table, followed by all problems in full.
 func printImages(to io.Writer, rows []imageRow, now time.Time) error {
 	if len(rows) == 0 {
-		_, err := fmt.Fprintln(to, "no workload has an annotation image.lockstep.dev/CONTAINER")
-		return err
+		return say(to, "no workload has an annotation image.lockstep.dev/CONTAINER")
 	}
-	table := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
-	_, err := fmt.Fprintln(table, "NAMESPACE\tWORKLOAD\tCONTAINER\tSPEC\tCURRENT\tLATEST\tSINCE\tNEXT\tSTATE")
+	table := newColumns(to)
+	err := table.row("NAMESPACE", "WORKLOAD", "CONTAINER", "SPEC", "CURRENT", "LATEST", "SINCE", "NEXT", "STATE")
 	for _, r := range rows {
 		since := "-"
 		if r.Since != nil {
@@ -312,14 +304,12 @@ func printImages(to io.Writer, rows []imageRow, now time.Time) error {
 		if r.Latest != "" {
 			latest = images.Short(r.Latest)
 		}
-		_, line := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Namespace, r.Workload, r.Container, r.Spec, images.Short(r.Current), latest, since, next, r.State)
-		err = errors.Join(err, line)
+		err = errors.Join(err, table.row(r.Namespace, r.Workload, r.Container, r.Spec, images.Short(r.Current), latest, since, next, r.State))
 	}
-	err = errors.Join(err, table.Flush())
+	err = errors.Join(err, table.end())
 	for _, r := range rows {
 		if r.Problem != "" {
-			_, line := fmt.Fprintf(to, "%s %s, container %s: %s\n", r.Namespace, r.Workload, r.Container, r.Problem)
-			err = errors.Join(err, line)
+			err = errors.Join(err, say(to, "%s %s, container %s: %s", r.Namespace, r.Workload, r.Container, r.Problem))
 		}
 	}
 	return err

@@ -177,7 +177,7 @@ func (o *lintOptions) print(env Environment, answer lintAnswer) error {
 	}
 	var text bytes.Buffer
 	for _, f := range answer.Findings {
-		fmt.Fprintf(&text, "%s:%d: %s: %s: %s (%s)\n", f.File, f.Line, f.Severity, oneLine(f.Object), oneLine(f.Message), f.Rule)
+		_ = say(&text, "%s:%d: %s: %s: %s (%s)", f.File, f.Line, f.Severity, f.Object, f.Message, f.Rule)
 	}
 	err := paint(env.Stdout, text.Bytes(), func(line int) string {
 		switch {
@@ -188,7 +188,7 @@ func (o *lintOptions) print(env Environment, answer lintAnswer) error {
 		}
 		return colourWaits
 	})
-	_, _ = fmt.Fprintln(env.Stderr, answer.summary())
+	_ = say(env.Stderr, "%s", answer.summary())
 	return err
 }
 

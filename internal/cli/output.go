@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 // The output formats.
@@ -49,16 +51,16 @@ func (o outputOptions) isForUsers() bool {
 func (o outputOptions) write(to io.Writer, answer any, forPeople func(io.Writer) error) error {
 	switch o.format {
 	case formatJSON:
-		encoder := json.NewEncoder(to)
+		encoder := json.NewEncoder(commandline.JSON(to))
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(answer)
 	case formatYAML:
 		text, err := yaml.Marshal(answer)
-		if err != nil {
-			return err
+		if err != nil || !commandline.IsPlain(text) {
+			return outputOptions{formatJSON}.write(to, answer, nil) // It is YAML too, and can be escaped.
 		}
-		_, err = to.Write(text)
+		_, err = commandline.Raw(to).Write(text)
 		return err
 	}
 	return forPeople(to)

@@ -144,30 +144,27 @@ func (o *planOptions) addKey(ctx context.Context, c client.Client, with *ask.Pla
 // printPlan writes the plan for users.
 func printPlan(to io.Writer, p ask.Plan, wide bool) error {
 	var err error
-	say := func(format string, args ...any) {
-		_, line := fmt.Fprintf(to, format+"\n", args...)
-		err = errors.Join(err, line)
-	}
+	tell := func(format string, args ...any) { err = errors.Join(err, say(to, format, args...)) }
 	if len(p.Workloads) > 0 {
 		err = printPlanned(to, p.Workloads, wide)
 	} else {
-		say("no workload would change")
+		tell("no workload would change")
 	}
 	for _, s := range p.Sources {
 		switch {
 		case s.Change == ask.Refused:
-			say("%s in %s is immutable: the API server would refuse this change; give the new content a new name", s.Source, s.Namespace)
+			tell("%s in %s is immutable: the API server would refuse this change; give the new content a new name", s.Source, s.Namespace)
 		case s.Users == 0 && s.Change != ask.Unchanged:
-			say("%s in %s: %s, and no workload uses it", s.Source, s.Namespace, s.Change)
+			tell("%s in %s: %s, and no workload uses it", s.Source, s.Namespace, s.Change)
 		case s.Change == ask.Assumed:
-			say("%s in %s is not visible to you: assumed to change", s.Source, s.Namespace)
+			tell("%s in %s is not visible to you: assumed to change", s.Source, s.Namespace)
 		}
 	}
 	if len(p.Others) > 0 {
-		say("%s", others(p.Others))
+		tell("%s", others(p.Others))
 	}
 	for _, note := range p.Notes {
-		say("%s", note)
+		tell("%s", note)
 	}
 	return err
 }
@@ -190,7 +187,7 @@ func printPlanned(to io.Writer, all []ask.PlannedWorkload, wide bool) error {
 		}
 		err = errors.Join(err, table.row(cells...))
 	}
-	return errors.Join(err, table.Flush())
+	return errors.Join(err, table.end())
 }
 
 // others counts the irrelevant objects, in one line.

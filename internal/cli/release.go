@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -54,7 +54,7 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	outcome := ""
+	outcome, asked := "", ""
 	err = t.annotate(cmd.Context(), c, func(found metav1.Object) (map[string]*string, error) {
 		change := map[string]*string{}
 		outcome = "nothing was held"
@@ -70,13 +70,16 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) err
 			// anything.
 			version := found.GetResourceVersion()
 			change[settings.Release] = &version
-			outcome += "\nThe controller was asked to accept what was reverted; if anything was, it answers with an event of the reason Released."
+			asked = "The controller was asked to accept what was reverted; if anything was, it answers with an event of the reason Released."
 		}
 		return change, nil
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %s\n", t, outcome)
+	err = say(out, "%s: %s", t, outcome)
+	if asked != "" {
+		err = errors.Join(err, say(out, "%s", asked))
+	}
 	return err
 }

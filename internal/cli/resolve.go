@@ -137,8 +137,7 @@ func (o *resolveOptions) print(to io.Writer, image tagspec.Image, found imagewat
 	case "tag":
 		text = found.Tag
 	}
-	_, err := fmt.Fprintln(to, text)
-	return err
+	return say(to, "%s", text)
 }
 
 func (o *resolveOptions) question(image tagspec.Image, env Environment) (imagewatch.Question, error) {
@@ -203,8 +202,7 @@ func (o *resolveOptions) offline(image tagspec.Image, stdin io.Reader, stdout io
 	if !ok {
 		return fmt.Errorf("none of %d tags matches %s%s", len(tags), image.Spec, starHint(image.Spec))
 	}
-	_, err = fmt.Fprintln(stdout, tag)
-	return err
+	return say(stdout, "%s", tag)
 }
 
 func readTags(path string, stdin io.Reader) ([]byte, error) {

@@ -233,7 +233,7 @@ func (r *roll) inStep(got rollouts.Gathered) (bool, error) {
 		return true, err
 	}
 	all := input.Order{All: got.Observation.Findings, Due: got.Observation.Findings}
-	_, err := fmt.Fprintf(r.env.Stdout, "%s is in step: on record as given is %s; --force rolls it out all the same\n", got.Workload.Key, all.Shown(nil))
+	err := say(r.env.Stdout, "%s is in step: on record as given is %s; --force rolls it out all the same", got.Workload.Key, all.Shown(nil))
 	return true, err
 }
 
@@ -310,21 +310,21 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 	w := got.Workload
 	shown := order.Shown(w.Shown)
 	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !w.Status.Aborted && !r.options.force {
-		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same\n", w.Key, shown)
+		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same", w.Key, shown)
 		return err
 	}
 	if _, err := patcher.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)
 	}
 	if got.Observation.State.Rollout.Paused {
-		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume\n", w.Key, shown)
+		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume", w.Key, shown)
 		return err
 	}
 	if rollout := got.Observation.State.Rollout; rollout.RollsByHand() {
-		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; %s\n", w.Key, shown, rollout.Hand())
+		err := say(r.env.Stdout, "%s has a new pod template: %s; %s", w.Key, shown, rollout.Hand())
 		return err
 	}
-	_, err := fmt.Fprintf(r.env.Stdout, "%s rolled out: %s\n", w.Key, shown)
+	err := say(r.env.Stdout, "%s rolled out: %s", w.Key, shown)
 	return err
 }
 

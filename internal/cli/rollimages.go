@@ -117,7 +117,7 @@ func (r *roll) say(text string) {
 		r.said = map[string]bool{}
 	}
 	r.said[text] = true
-	_, _ = fmt.Fprintln(r.env.Stderr, text)
+	_ = say(r.env.Stderr, "%s", text)
 }
 
 // unresolved is an error when no registry has resolved a container's image.

@@ -42,16 +42,16 @@ For every shell from now on; bash needs the package bash-completion, zsh needs c
 		},
 		ValidArgsFunction: cobra.FixedCompletions(shells(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
+			root, script := cmd.Root(), commandline.Raw(env.Stdout)
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(env.Stdout, true)
+				return root.GenBashCompletionV2(script, true)
 			case "zsh":
-				return root.GenZshCompletion(env.Stdout)
+				return root.GenZshCompletion(script)
 			case "fish":
-				return root.GenFishCompletion(env.Stdout, true)
+				return root.GenFishCompletion(script, true)
 			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(env.Stdout)
+				return root.GenPowerShellCompletionWithDesc(script)
 			}
 			return usageError{fmt.Errorf("no completion for %q, want %s%s", args[0], names, commandline.Hint(args[0], "", shells()))}
 		},

@@ -104,7 +104,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 		changed, now := changedRows(before, answer.Workloads)
 		before, controller, answer.Workloads = now, answer.Controller, changed
 		if !first && isOther && o.output.isForUsers() {
-			_, _ = fmt.Fprintln(env.Stderr, controllerWords(controller, env.Now()))
+			_ = say(env.Stderr, "%s", controllerWords(controller, env.Now()))
 		}
 		if !first && len(changed) == 0 && (!isOther || o.output.isForUsers()) {
 			return nil
@@ -200,7 +200,7 @@ func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) 
 				return err
 			}
 			for _, note := range answer.Notes {
-				_, _ = fmt.Fprintln(env.Stderr, note)
+				_ = say(env.Stderr, "%s", note)
 			}
 		}
 		if len(answer.Workloads) == 0 {
@@ -274,7 +274,7 @@ func (o *statusOptions) table(to io.Writer, rows []ask.Summary, now time.Time, h
 		}
 		err = errors.Join(err, table.row(cells...))
 	}
-	return errors.Join(err, table.Flush())
+	return errors.Join(err, table.end())
 }
 
 // inputs names those that are not in step first.
@@ -299,8 +299,7 @@ func printController(to io.Writer, c ask.Controller, now time.Time) error {
 	if c.State == ask.Running && c.Note == "" {
 		return nil
 	}
-	_, err := fmt.Fprintln(to, controllerWords(c, now))
-	return err
+	return say(to, "%s", controllerWords(c, now))
 }
 
 func controllerWords(c ask.Controller, now time.Time) string {

@@ -6,6 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
@@ -16,6 +17,7 @@ import (
 func DocumentMetrics(r prometheus.Registerer) error {
 	p := newParts(&Options{Follow: rollouts.DefaultOptions()}, nil, logr.Discard())
 	rollouts.New(p.options.Follow, rollouts.Dependencies{Metrics: r, Now: func() time.Time { return time.Time{} }})
+	announce.NewMetrics(r)
 	images.NewMetrics(r, nil)
 	r.MustRegister(images.NewCollector(images.New(images.Options{})))
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})

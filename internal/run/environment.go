@@ -59,13 +59,14 @@ func (e Environment) Logger(ctx context.Context, w io.Writer, o LogOptions) (log
 	if err != nil {
 		return logr.Logger{}, err
 	}
+	w = commandline.Raw(w) // The handlers escape what they log.
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: plainLevel}
 	var handler slog.Handler
 	switch o.Format {
 	case "text":
 		handler = slog.NewTextHandler(w, options)
 	case "json":
-		handler = slog.NewJSONHandler(w, options)
+		handler = slog.NewJSONHandler(commandline.JSON(w), options)
 	default:
 		return logr.Logger{}, fmt.Errorf("--log-format %q: want text or json", o.Format)
 	}

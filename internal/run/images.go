@@ -98,7 +98,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	metrics := images.NewMetrics(p.options.Server.Metrics, p.options.Now)
 	resolver := imagewatch.New(imagewatch.Options{
 		Registries: registry.Options{Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version, Observe: metrics.Observe, Forgotten: metrics.Forgotten},
-		Interval:   o.Interval, TTL: o.TTL, Checked: metrics.Checked, Exceeded: metrics.Exceeded,
+		Interval:   o.Interval, TTL: o.TTL, Checked: images.Checked(metrics, p.log, p.options.Now), Exceeded: metrics.Exceeded,
 	})
 	if o.Registries.DockerConfig != "" && len(o.Registries.DockerConfigFor) == 0 {
 		p.log.Info("the credentials of --docker-config serve no namespace: --docker-config-namespaces names some")

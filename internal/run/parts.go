@@ -68,6 +68,7 @@ func newParts(o *Options, c client.WithWatch, log logr.Logger) *parts {
 	p := &parts{options: o, log: log, client: c}
 	p.cache = cluster.NewCache(c, p.cacheOptions())
 	p.permissions = access.NewPermissions(c, o.permissions())
+	p.permissions.Report = missingLog(log, p.cache.Status)
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.Own.Namespace, Name: o.Own.Record, Version: o.Version, Now: o.Now,
 		Report:     func(err error) { log.Error(advised(err), "the record has a problem") },
@@ -102,12 +103,11 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(onEveryReplica(p.permissions.Run)); err != nil {
 		return err
 	}
-	recorder, err := announce.NewRecorder(mgr.GetConfig(), announce.Reporter)
-	if err != nil {
+	var err error
+	if p.announcer, err = announce.NewAnnouncer(mgr.GetConfig(), announce.Reporter, p.options.Server.Metrics); err != nil {
 		return err
 	}
-	p.announcer = announce.NewAnnouncer(recorder)
-	if err := mgr.Add(manager.RunnableFunc(recorder.Run)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(p.announcer.Run)); err != nil {
 		return err
 	}
 	revisions, err := p.addRevisions(mgr)

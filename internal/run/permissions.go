@@ -34,7 +34,7 @@ func (o *Options) permissions() []access.Permission {
 		if o.rollsOut() {
 			all = append(all, o.rolloutPermissions(ns)...)
 		}
-		all = append(all, verbs(access.Permission{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")...)
+		all = append(all, access.Permission{Verb: "create", Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"})
 	}
 	return all
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -30,6 +32,33 @@ func (p *parts) ready() server.Readiness {
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
 	ready = withPermissions(ready, append(missing, p.missingToAttach()...), known)
 	return withUnwritable(withNewerEntries(ready, p.records.TooNew()), p.records.Unwritable())
+}
+
+// missingLog logs each missing permission once, and once more when it is granted: /readyz shows
+// them too, but few people look there while the process is ready.
+func missingLog(log logr.Logger, status func() []mirror.Sync) func([]access.Permission) {
+	said := map[string]bool{}
+	return func(missing []access.Permission) {
+		now := map[string]bool{}
+		for _, permission := range missing {
+			name := permission.String()
+			// A kind that can't be listed has its own line, and may not be installed.
+			works := func(s mirror.Sync) bool { return s.Resource == permission.Follows && s.Works() }
+			if permission.Follows != "" && !said[name] && !slices.ContainsFunc(status(), works) {
+				continue
+			}
+			now[name] = true
+			if !said[name] {
+				log.Error(nil, "a permission is missing", "permission", name, "neededFor", permission.Use)
+			}
+		}
+		for name := range said {
+			if !now[name] {
+				log.Info("a missing permission is granted", "permission", name)
+			}
+		}
+		said = now
+	}
 }
 
 // absent are the roles that may have no resource: those of disabled features, and, where

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
@@ -116,5 +117,42 @@ func TestFollowingIsToldOnce(t *testing.T) {
 	}
 	if len(lines) != 1 || !strings.Contains(lines[0], "following") {
 		t.Errorf("told %q, want once that it is followed", lines)
+	}
+}
+
+// TestMissingPermissionsAreLogged: once, although they are checked again and again, and the end of it
+// too. Of a kind that is not installed nothing is said.
+func TestMissingPermissionsAreLogged(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	status := []mirror.Sync{{Resource: "deployments", Synced: true}, {Resource: "rollouts"}}
+	report := missingLog(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), func() []mirror.Sync { return status })
+	event := access.Permission{Verb: "create", Resource: resource("events.k8s.io", "events"), Use: "telling people"}
+	patch := access.Permission{Verb: "patch", Resource: resource("apps", "deployments"), Follows: "deployments"}
+	rollouts := access.Permission{Verb: "patch", Resource: resource("argoproj.io", "rollouts"), Follows: "rollouts"}
+	for step, c := range []struct {
+		missing []access.Permission
+		want    []string
+	}{
+		{nil, nil},
+		{[]access.Permission{event, rollouts}, []string{"is missing create events.events.k8s.io telling people"}},
+		{[]access.Permission{event, rollouts}, nil},
+		{[]access.Permission{event, patch}, []string{"is missing patch deployments.apps"}},
+		{[]access.Permission{patch}, []string{"is granted create events.events.k8s.io"}},
+		{nil, []string{"is granted patch deployments.apps"}},
+	} {
+		lines = nil
+		report(c.missing)
+		if len(lines) != len(c.want) {
+			t.Errorf("step %d: %q, want %q", step, lines, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			for _, word := range strings.Fields(want) {
+				if !strings.Contains(lines[i], word) {
+					t.Errorf("step %d: %q does not say %q", step, lines[i], word)
+				}
+			}
+		}
 	}
 }

@@ -50,6 +50,7 @@ func (p *parts) addAttachPermissions(mgr ctrl.Manager) error {
 		return nil
 	}
 	p.attachPermissions = access.NewPermissions(p.client, p.options.attachPermissions())
+	p.attachPermissions.Report = missingLog(p.log, p.cache.Status)
 	return mgr.Add(onEveryReplica(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():

@@ -110,7 +110,7 @@ func needed(s switches, own string) []permission {
 		add(everywhere, "namespaces", "list watch")
 		add(followed, "deployments.apps statefulsets.apps daemonsets.apps rollouts.argoproj.io cronjobs.batch", "list watch")
 		add(followed, "replicasets.apps controllerrevisions.apps", "list")
-		add(followed, "events.events.k8s.io", "create patch")
+		add(followed, "events.events.k8s.io", "create")
 	}
 	if s.moves() && !s.observe {
 		add(followed, "deployments.apps statefulsets.apps daemonsets.apps rollouts.argoproj.io", "patch")

@@ -135,17 +135,23 @@ func TestImagesInTrouble(t *testing.T) {
 	g.push(t, "hidden:1.0", "hidden")
 	g.registry.Tokens.AddReader("reader", "reader-password", "good")
 	g.make(t, g.pullSecret("weak", "reader", "reader-password"))
+	gone := freeAddress(t)
 	container := func(name, image string) string { return fmt.Sprintf("{name: %s, image: '%s'}, ", name, g.at(image)) }
 	g.make(t, deployment("web",
-		strings.Join([]string{g.wants("app", "good:1.*"), g.wants("nomatch", "good:7.*"), g.wants("missing", "none:1"), g.wants("hidden", "hidden:1.0"), g.wants("nowhere", "good:1.0"), settings.ImagePrefix + "bad: 'app:^^'"}, ", "),
-		"imagePullSecrets: [{name: weak}], containers: ["+container("app", "good:1.0")+container("nomatch", "good:1.0")+container("missing", "none:1")+container("hidden", "hidden:1.0")+container("bad", "good:1.0")+"]"))
-	g.open(t)
+		strings.Join([]string{g.wants("app", "good:1.*"), g.wants("nomatch", "good:7.*"), g.wants("missing", "none:1"), g.wants("hidden", "hidden:1.0"), g.wants("nowhere", "good:1.0"), settings.ImagePrefix + "bad: 'app:^^'", settings.ImagePrefix + "gone: '" + gone + "/app:1'"}, ", "),
+		"imagePullSecrets: [{name: weak}], containers: ["+container("app", "good:1.0")+container("nomatch", "good:1.0")+container("missing", "none:1")+container("hidden", "hidden:1.0")+container("bad", "good:1.0")+container("gone", "good:1.0")+"]"))
+	c := g.open(t)
 	g.awaitImage(t, web, "app", good)
 	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"nomatch", "matches 7.*")
 	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"missing", "pull secret")
 	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"hidden", "401", "add a pull secret for "+g.registry.Address)
 	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"nowhere", "no container nowhere")
 	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"bad", "^^", "write one such as ^1.4")
+	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"gone", "no answer from "+gone)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		log := c.Stderr()
+		return strings.Count(log, "a registry cannot be asked") == 1 && strings.Contains(log, "registry="+gone) && strings.Contains(log, "add a pull secret for "+g.registry.Address), "the log says nothing of the registry or of the credentials:\n" + log
+	})
 	g.checkRollouts(t, "only the good one", 1, web)
 	for _, text := range g.Events(t, "web") {
 		if strings.Contains(text, "reader-password") {

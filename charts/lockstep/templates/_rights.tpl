@@ -53,7 +53,7 @@ exactly these and compares them with the requests that the API server has logged
 # What people see with "kubectl describe".
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end }}
 {{- if $v.revisions.enabled }}
 # Jobs are the revisions of CronJobs.

@@ -83,6 +83,10 @@ func patience() wait.Backoff {
 // missing permissions. This type covers writes that happen only occasionally, where a missing
 // permission would be noticed too late.
 type Permissions struct {
+	// Report, if set, is called with the missing permissions after each check that the API server
+	// answered.
+	Report func(missing []Permission)
+
 	client Reviewer
 	needed []Permission
 
@@ -108,6 +112,9 @@ func (r *Permissions) Run(ctx context.Context) error {
 		}
 		r.ask(ctx, again)
 		missing, known := r.Missing()
+		if known && r.Report != nil {
+			r.Report(missing)
+		}
 		if len(missing) != len(before) {
 			backoff = patience()
 		}

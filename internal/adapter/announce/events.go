@@ -4,10 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -21,9 +22,7 @@ type Event struct {
 	// Action is the verb, for machines.
 	Action string
 	Note   string
-	// Source is the cause of the event, at SourceVersion; zero without one. Without it, the API
-	// would count events on a workload that isn't written in between (observed, held, refreshed)
-	// as one repeating event with the first note.
+	// Source is the cause of the event, at SourceVersion; zero without one.
 	Source        input.ID
 	SourceVersion string
 }
@@ -33,28 +32,11 @@ type Event struct {
 const ActionHold = "hold"
 
 // ActionWarn is the action of a warning beside a decision. It distinguishes the two when they
-// have the same reason: otherwise equal events count as one repeating event, and only the first
-// would be shown.
+// have the same reason.
 const ActionWarn = "warn"
-
-// An Announcer publishes events.
-type Announcer struct {
-	recorder events.EventRecorder
-}
-
-// NewAnnouncer makes an Announcer that publishes through the recorder.
-func NewAnnouncer(r events.EventRecorder) *Announcer {
-	return &Announcer{recorder: r}
-}
 
 // noteLimit is the API server's limit.
 const noteLimit = 1024
-
-// Announce publishes the event in the background. An event that cannot be written is dropped:
-// the log contains the same text.
-func (a *Announcer) Announce(e Event) {
-	a.recorder.Eventf(e.About, e.related(), eventType(e.Warning), e.Reason, e.Action, "%s", shortNote(e.Note))
-}
 
 func eventType(warning bool) string {
 	if warning {
@@ -63,8 +45,8 @@ func eventType(warning bool) string {
 	return corev1.EventTypeNormal
 }
 
-// shortNote truncates a note that the API server would refuse.
-func shortNote(note string) string {
+// ShortNote truncates a note that the API server would refuse.
+func ShortNote(note string) string {
 	if len(note) <= noteLimit {
 		return note
 	}
@@ -74,7 +56,7 @@ func shortNote(note string) string {
 
 // related is the source's reference in events, nil without a source. An image isn't an object:
 // its container is named as the kubelet does, and a digest of the note replaces the version.
-func (e Event) related() runtime.Object {
+func (e Event) related() *corev1.ObjectReference {
 	if e.Source.Kind == input.KindImage {
 		container := *e.About
 		sum := sha256.Sum256([]byte(e.Note))
@@ -88,6 +70,25 @@ func (e Event) related() runtime.Object {
 		APIVersion: "v1", Kind: string(e.Source.Kind),
 		Namespace: e.About.Namespace, Name: e.Source.Name, ResourceVersion: e.SourceVersion,
 	}
+}
+
+// RepeatEvery is how often a warning about a waiting change is repeated. By default the API
+// server keeps events for an hour.
+const RepeatEvery = 30 * time.Minute
+
+// warningName is the same for the same text about the same object. When the API server has
+// dropped the event, it is written again; a warning about a waiting change is repeated earlier.
+func warningName(e *eventsv1.Event) string {
+	words := string(e.Regarding.UID) + "\x00" + e.Reason + "\x00" + e.Note
+	if e.Action == ActionHold {
+		words += "\x00" + e.EventTime.Truncate(RepeatEvery).UTC().String()
+	}
+	sum := sha256.Sum256([]byte(words))
+	digest := hex.EncodeToString(sum[:8])
+	if len(e.Regarding.Name)+len(digest) >= validation.DNS1123SubdomainMaxLength {
+		return digest // The API server would refuse a longer name.
+	}
+	return e.Regarding.Name + "." + digest
 }
 
 // Silent drops events, for a process without permission to write them.

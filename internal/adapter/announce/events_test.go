@@ -6,25 +6,10 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
-
-// told keeps the last event.
-type told struct {
-	regarding  *corev1.ObjectReference
-	kind, note string
-}
-
-//nolint:revive // The signature is that of client-go's recorder.
-func (r *told) Eventf(regarding, _ runtime.Object, kind, _, _, note string, args ...any) {
-	r.regarding, r.kind, r.note = regarding.(*corev1.ObjectReference), kind, args[0].(string)
-	if note != "%s" {
-		panic("the note is used as a format")
-	}
-}
 
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
@@ -43,17 +28,18 @@ func TestAnnounce(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var r told
+			a := newAnnouncer("lockstep", nil, nil)
 			w := &kube.Workload{Identity: kube.Identity{Key: kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop", Name: "web"}, Kind: kube.Deployment(), UID: "4711", ResourceVersion: "5"}}
-			NewAnnouncer(&r).Announce(Event{About: w.Reference(), Warning: true, Reason: "Held", Action: "hold", Note: tc.note})
-			if len(r.note) > noteLimit || !utf8.ValidString(r.note) {
-				t.Errorf("%s: %d bytes, valid %t", tc.reason, len(r.note), utf8.ValidString(r.note))
+			a.Announce(Event{About: w.Reference(), Warning: true, Reason: "Held", Action: "hold", Note: tc.note})
+			r, _ := a.waiting.Next()
+			if len(r.Note) > noteLimit || !utf8.ValidString(r.Note) {
+				t.Errorf("%s: %d bytes, valid %t", tc.reason, len(r.Note), utf8.ValidString(r.Note))
 			}
-			if (r.note != tc.note) != tc.cut || tc.cut && !strings.HasSuffix(r.note, "...") {
-				t.Errorf("%s: %q", tc.reason, r.note)
+			if (r.Note != tc.note) != tc.cut || tc.cut && !strings.HasSuffix(r.Note, "...") {
+				t.Errorf("%s: %q", tc.reason, r.Note)
 			}
-			if r.kind != corev1.EventTypeWarning || r.regarding.APIVersion != "apps/v1" || r.regarding.Name != "web" {
-				t.Errorf("a %s event about %+v", r.kind, r.regarding)
+			if r.Type != corev1.EventTypeWarning || r.Regarding.APIVersion != "apps/v1" || r.Regarding.Name != "web" {
+				t.Errorf("a %s event about %+v", r.Type, r.Regarding)
 			}
 		})
 	}
@@ -64,9 +50,9 @@ func TestAnnounce(t *testing.T) {
 func TestImagesAreToldApart(t *testing.T) {
 	t.Parallel()
 	about := &corev1.ObjectReference{Kind: "Deployment", Name: "web", ResourceVersion: "7"}
-	one := Event{About: about, Source: input.Image("app"), Note: "denied"}.related().(*corev1.ObjectReference)
-	other := Event{About: about, Source: input.Image("side"), Note: "denied"}.related().(*corev1.ObjectReference)
-	later := Event{About: about, Source: input.Image("app"), Note: "missing"}.related().(*corev1.ObjectReference)
+	one := Event{About: about, Source: input.Image("app"), Note: "denied"}.related()
+	other := Event{About: about, Source: input.Image("side"), Note: "denied"}.related()
+	later := Event{About: about, Source: input.Image("app"), Note: "missing"}.related()
 	if one.FieldPath != "spec.containers{app}" || *one == *other || *one == *later || about.FieldPath != "" {
 		t.Errorf("%+v, %+v, %+v, of %+v", one, other, later, about)
 	}

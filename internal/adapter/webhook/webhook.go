@@ -1,24 +1,35 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 
+	"github.com/lockstep-dev/lockstep/internal/core/crowd"
 	"github.com/lockstep-dev/lockstep/internal/core/notification"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
 const (
-	// maxBody limits a notification, and atOnce how many are read concurrently.
+	// maxBody limits a notification.
 	maxBody = 1 << 20
-	atOnce  = 8
+	// atOnce limits how many notifications with a secret are read concurrently. Those with a
+	// signature can only be checked after their body was read. They have as many slots of their
+	// own, so they never use the slots of callers with a secret.
+	atOnce = 8
+	// bodyTimeout limits how long the body of an unchecked notification may take.
+	bodyTimeout = 3 * time.Second
+	// maxConnections limits the connections of callers that haven't sent a secret.
+	maxConnections = 256
 	// pause is the Retry-After for senders that should try again.
 	pause = "1"
 )
@@ -40,7 +51,8 @@ const (
 	Invalid Result = "Invalid"
 	// NotLeading reached a replica that does not query registries.
 	NotLeading Result = "NotLeading"
-	// Unavailable came while too many others were being read, or the secrets cannot be read.
+	// Unavailable came while too many others were being read, was too slow, or the secrets cannot
+	// be read.
 	Unavailable Result = "Unavailable"
 )
 
@@ -58,19 +70,13 @@ type Options struct {
 	Log      logr.Logger
 }
 
-// NewServer makes a server whose connections cannot be held open.
+// NewServer makes a server whose connections cannot be held open. It serves POST /FORMAT and, for
+// senders that can neither sign nor set a header, POST /FORMAT/SECRET.
 func NewServer(o Options) *http.Server {
-	return &http.Server{
-		Handler: Handler(o), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 15 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: log.New(io.Discard, "", 0), // It would log what strangers send.
+	e := &endpoint{
+		Options: o, reading: make(chan struct{}, atOnce),
+		unchecked: crowd.New[*http.ResponseController](atOnce), strangers: crowd.New[net.Conn](maxConnections),
 	}
-}
-
-// Handler serves POST /FORMAT and, for senders that can neither sign nor set a header, POST
-// /FORMAT/SECRET.
-func Handler(o Options) http.Handler {
-	e := &endpoint{Options: o, reading: make(chan struct{}, atOnce)}
 	mux := http.NewServeMux()
 	for _, format := range notification.Formats() {
 		serve := func(w http.ResponseWriter, r *http.Request) {
@@ -81,16 +87,30 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc("POST /"+format.Name, serve)
 		mux.HandleFunc("POST /"+format.Name+"/{token}", serve)
 	}
-	return mux
+	return &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 15 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog:  log.New(io.Discard, "", 0), // It would log what strangers send.
+		ConnState: e.connection,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
+	}
 }
 
 // endpoint receives notifications.
 type endpoint struct {
 	Options
-	reading chan struct{}
+	reading chan struct{} // the slots of callers with a secret
 
-	mu   sync.Mutex
-	said string // the last logged problem with the secrets
+	mu sync.Mutex
+	// unchecked are the requests with an unchecked signature that are being read, and strangers
+	// the connections on which no secret was sent, both by address. When there are too many, the
+	// oldest of the address with the most ends: a genuine body is read at once, and a slow one
+	// makes room.
+	unchecked *crowd.Crowd[*http.ResponseController]
+	strangers *crowd.Crowd[net.Conn]
+	said      string // the last logged problem with the secrets
 }
 
 // take reads a notification, and checks the repositories that it names. The text is for the
@@ -104,15 +124,17 @@ func (e *endpoint) take(w http.ResponseWriter, r *http.Request, format notificat
 	if !proven && signature == "" {
 		return Unauthorized, "sign the body (" + signatureHeader + "), or send a secret as a bearer token or at the end of the path"
 	}
-	select {
-	case e.reading <- struct{}{}:
-		defer func() { <-e.reading }()
-	default:
+	leave, entered := e.enter(w, r, proven)
+	if !entered {
 		return Unavailable, "too many notifications at a time"
 	}
+	defer leave()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return TooLarge, fmt.Sprintf("a notification has at most %d bytes", maxBody)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return Unavailable, "the body did not arrive in time; send a secret as a bearer token, and others do not compete with it"
 	}
 	if err != nil {
 		return Invalid, "the body has ended too early"

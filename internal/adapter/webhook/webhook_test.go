@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -29,9 +30,11 @@ const (
 
 // desk is an endpoint that notes what it has checked.
 type desk struct {
-	server   *httptest.Server
-	file     string
-	leads    bool
+	server *httptest.Server
+	file   string
+	leads  bool
+
+	mu       sync.Mutex // of those below; requests may end side by side
 	checked  []string
 	notified []string
 	log      bytes.Buffer
@@ -44,10 +47,14 @@ func newDesk(t *testing.T) *desk {
 	server := webhook.NewServer(webhook.Options{
 		SecretFile: d.file, Leads: func() bool { return d.leads },
 		Check: func(r tagspec.Repository) bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
 			d.checked = append(d.checked, r.String())
 			return r.Path == "app"
 		},
 		Notified: func(format string, result webhook.Result) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
 			d.notified = append(d.notified, format+" "+string(result))
 		},
 		Log: funcr.New(func(_, args string) { fmt.Fprintln(&d.log, args) }, funcr.Options{Verbosity: 9}),

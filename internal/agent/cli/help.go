@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,12 +107,12 @@ func explain(env Env, config run.Config) error {
 	if err := config.Validate(); err != nil {
 		return usageError{oneLine(err)}
 	}
-	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+	w := newColumns(env.Stdout)
 	for _, warning := range config.Warnings {
-		fmt.Fprintf(w, "note\t%s\n", warning)
+		w.row("note", warning)
 	}
 	for _, step := range config.Describe() {
-		fmt.Fprintf(w, "%s\t%s\n", step.Stage, step.What)
+		w.row(step.Stage, step.What)
 	}
-	return w.Flush()
+	return w.table.Flush()
 }

@@ -61,6 +61,7 @@ func (u usageError) Unwrap() error { return u.error }
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, env Env) int {
+	env.Stdout, env.Stderr = commandline.NewScreen(env.Stdout), commandline.NewScreen(env.Stderr)
 	command, err := dispatch(ctx, env)
 	var exit *podsync.ExitError
 	var usage usageError
@@ -312,6 +313,7 @@ type logOptions struct {
 }
 
 func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
+	w = commandline.Raw(w) // The handlers escape what they log.
 	options := &slog.HandlerOptions{Level: o.level}
 	if o.utc {
 		options.ReplaceAttr = inUTC
@@ -320,7 +322,7 @@ func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		return slog.New(slog.NewJSONHandler(commandline.JSON(w), options)), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: want text or json", o.format)
 }

@@ -7,8 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +72,7 @@ func newStatusCommand(env Env) *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				_, err = env.Stdout.Write(raw)
+				_, err = commandline.JSON(env.Stdout).Write(raw)
 			} else {
 				err = printStatus(env.Stdout, s)
 			}
@@ -112,25 +112,27 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 }
 
 func printStatus(out io.Writer, s podsync.Status) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "observed\t%s\npublished\t%s\t%s, %s\n", orNone(s.Observed), orNone(s.Published), count(int64(s.Files), "file"), count(s.Bytes, "byte"))
-	fmt.Fprintf(w, "confirmed\t%s\t%s\nreason\t%s\n", orNone(s.Confirmed), unconfirmed(s), s.Reason)
+	w := newColumns(out)
+	w.row("observed", orNone(s.Observed))
+	w.row("published", orNone(s.Published), count(int64(s.Files), "file")+", "+count(s.Bytes, "byte"))
+	w.row("confirmed", orNone(s.Confirmed), unconfirmed(s))
+	w.row("reason", string(s.Reason))
 	for name, id := range map[string]string{"rejected": s.Rejected, "rolled back": s.Barred} {
 		if id != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, id)
+			w.row(name, id)
 		}
 	}
 	if s.Failures > 0 {
-		fmt.Fprintf(w, "failures\t%d\n", s.Failures)
+		w.row("failures", strconv.Itoa(s.Failures))
 	}
 	if s.Message != "" {
-		fmt.Fprintf(w, "message\t%s\n", strings.ReplaceAll(s.Message, "\n", "; "))
+		w.row("message", strings.ReplaceAll(s.Message, "\n", "; "))
 	}
 	for _, source := range s.Sources {
-		fmt.Fprintf(w, "source\t%s\t%s\t%s\n", source.Name, source.State, source.Failure)
+		w.row("source", source.Name, string(source.State), source.Failure)
 	}
-	fmt.Fprintf(w, "updated\t%s\n", s.Updated.Format("2006-01-02 15:04:05 MST"))
-	if err := w.Flush(); err != nil {
+	w.row("updated", s.Updated.Format("2006-01-02 15:04:05 MST"))
+	if err := w.table.Flush(); err != nil {
 		return err
 	}
 	for _, printed := range []struct{ who, what string }{{"checker", s.CheckOutput}, {"command that failed", s.Output}} {

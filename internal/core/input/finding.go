@@ -115,6 +115,9 @@ type Warning struct {
 	Text   string
 	// About is the input, zero where that does not matter.
 	About ID
+	// Shared is true when the cause isn't the workload's and is logged once for all workloads
+	// that it affects.
+	Shared bool
 }
 
 // Assessment is the result of one family of inputs for a workload.

@@ -203,7 +203,7 @@ func (p *parts) images() (*imagewatch.Resolver, *images.Inputs) {
 	metrics := images.NewMetrics(p.metrics, p.env.Now)
 	resolver := imagewatch.New(imagewatch.Options{
 		Registries: registry.Options{Local: IsLocal, UserAgent: "lockstep/" + p.env.Version, Observe: metrics.Observe, Forgotten: metrics.Forgotten},
-		Interval:   p.options.Interval, TTL: p.options.TTL, Checked: metrics.Checked, Exceeded: metrics.Exceeded,
+		Interval:   p.options.Interval, TTL: p.options.TTL, Checked: images.Checked(metrics, p.log, p.env.Now), Exceeded: metrics.Exceeded,
 	})
 	own := credentials(p.env)
 	return resolver, images.New(images.Options{

@@ -75,6 +75,8 @@ type answer struct {
 	problem string
 	// refused is true when there is no check.
 	refused bool
+	// outage is true when the registry can't be queried, whatever the image.
+	outage bool
 }
 
 // Wake sets the function that is called with a workload whose image has changed.
@@ -203,7 +205,7 @@ func (q *watched) read(now time.Time) answer {
 	case q.problem == "" || q.kind != kind:
 		q.problem, q.kind = view.Err.Error(), kind
 	}
-	return answer{View: view, since: q.since, first: q.answers == 1, problem: q.problem}
+	return answer{View: view, since: q.since, first: q.answers == 1, problem: q.problem, outage: isOutage(q.kind)}
 }
 
 // isLeftAlone reports whether the registry wasn't queried for a while because of the

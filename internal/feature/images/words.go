@@ -23,7 +23,7 @@ func unknownContainer(w *kube.Workload, request settings.ImageRequest) input.War
 func warnings(o Observation, v Verdict, a answer) []input.Warning {
 	var all []input.Warning
 	if a.problem != "" {
-		all = append(all, input.Warning{Reason: input.Unresolved, About: input.Image(o.Request.Container), Text: fmt.Sprintf(
+		all = append(all, input.Warning{Reason: input.Unresolved, About: input.Image(o.Request.Container), Shared: a.outage, Text: fmt.Sprintf(
 			"annotation %s: %s; the image stays as it is", o.Request.Key(), a.problem)})
 	}
 	if v.Failed && v.Reason != input.PutBack && v.Standing != input.Due {

@@ -137,8 +137,7 @@ func effect(p settings.Problem) string {
 	return "; it has no effect"
 }
 
-// joined makes one event of those with the same reason and source. Kubernetes would count
-// simultaneous events of one reason as one that repeats, and users would see only the first.
+// joined makes one event of those with the same reason and source.
 func joined(events []announce.Event) []announce.Event {
 	var all []announce.Event
 	for _, e := range events {

@@ -183,7 +183,8 @@ func (r *Reconciler) advice(got Gathered) string {
 	}))
 }
 
-// warn reports once each probable mistake that isn't a reason to stop.
+// warn reports once each probable mistake that isn't a reason to stop. Not every program may write
+// events, so the log contains the same text.
 func (r *Reconciler) warn(w *kube.Workload, in Observation) {
 	events := warnings(w, in)
 	texts := make([]string, len(events))
@@ -194,10 +195,19 @@ func (r *Reconciler) warn(w *kube.Workload, in Observation) {
 	if !isNew {
 		return
 	}
-	for _, e := range events {
-		if e.Reason == string(input.InvalidAnnotation) && !slices.Contains(before, e.Note) {
+	known := func(e announce.Event) bool { return slices.Contains(before, e.Note) }
+	fresh := slices.DeleteFunc(slices.Clone(events), known)
+	for _, e := range fresh {
+		if e.Reason == string(input.InvalidAnnotation) {
 			r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
 		}
+	}
+	for _, e := range joined(fresh) {
+		level := 0
+		if slices.ContainsFunc(in.Warnings, func(about input.Warning) bool { return about.Shared && about.Text == e.Note }) {
+			level = 1
+		}
+		r.Log.V(level).Info("warns", "workload", w.Key.String(), "reason", e.Reason, "message", announce.ShortNote(e.Note))
 	}
 	for _, e := range joined(events) {
 		r.Announcer.Announce(e)
@@ -216,7 +226,7 @@ func (d Decision) level() int {
 		return 0
 	case Ignore, Leave, Remember:
 	}
-	if d.isMistake() || d.Reason == input.DeliveredByRollout || d.Reason == input.Undone || d.Reason == input.Released || d.Reason == input.Reloaded {
+	if d.isMistake() || d.Reason == input.DeliveredByRollout || d.Reason == input.Undone || d.Reason == input.Released || d.Reason == input.Reloaded || d.Reason == input.Missing {
 		return 0
 	}
 	return 1

@@ -143,3 +143,39 @@ func TestEveryWaitHasAnEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestWarningsAreLogged: a program that may not write events says in its log what it warns of, once,
+// and only what is new. What is logged for all workloads together isn't repeated for each.
+func TestWarningsAreLogged(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	var lines []string
+	d := s.dependencies()
+	d.Announcer = announce.Silent{}
+	d.Log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 0})
+	loop := New(DefaultOptions(), d)
+	denied := input.Warning{Reason: input.Unresolved, About: input.Image("web"), Text: "answered 401"}
+	unreachable := input.Warning{Reason: input.Unresolved, About: input.Image("side"), Text: "no answer", Shared: true}
+	failed := input.Warning{Reason: input.RolloutFailed, About: input.Image("side"), Text: strings.Repeat("long ", 1000)}
+	for step, c := range []struct {
+		warnings []input.Warning
+		want     string
+	}{
+		{[]input.Warning{denied, unreachable}, "answered 401"},
+		{[]input.Warning{denied, unreachable}, ""},
+		{[]input.Warning{denied, failed}, "long long"},
+		{nil, ""},
+		{[]input.Warning{denied}, "answered 401"},
+	} {
+		lines = nil
+		var in Observation
+		in.Warnings = c.warnings
+		loop.warn(s.workload, in)
+		if c.want == "" && len(lines) == 0 {
+			continue
+		}
+		if len(lines) != 1 || c.want == "" || !strings.Contains(lines[0], c.want) || !strings.Contains(lines[0], "web") || len(lines[0]) > 1500 {
+			t.Errorf("step %d: %q, want one line with %q", step, lines, c.want)
+		}
+	}
+}

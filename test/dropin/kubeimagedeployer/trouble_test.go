@@ -3,6 +3,7 @@ package kubeimagedeployer_test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,31 @@ func TestRegistryTrouble(t *testing.T) {
 	bad.Spoil(nil)
 	s.start(t)
 	s.awaitImages(t, "hanging", "app="+bad.Address+"/app@"+late)
+}
+
+// TestTroubleIsLogged: the role of the original has no permission to write events, so the log says
+// that a registry cannot be reached, once, and what is wrong with an image.
+func TestTroubleIsLogged(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	gone := fmt.Sprint("127.0.0.1:", labtest.FreePort(t))
+	for _, name := range []string{"one", "two"} {
+		d := s.deployment(name, "app:latest")
+		d.Annotations[s.key+"/app"] = gone + "/app:latest"
+		s.Create(t, d)
+	}
+	s.Create(t, s.deployment("missing", "none:1"))
+	r := s.start(t)
+	unreachable := regexp.MustCompile(`level=ERROR msg="a registry cannot be asked; .* registry=` + regexp.QuoteMeta(gone) + ` reason=Unresolved result=Unreachable`)
+	missing := regexp.MustCompile(`msg=warns workload=\S*/missing\S* reason=Unresolved message=".*none:1.* 404`)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		log := r.Stdout() + r.Stderr()
+		return unreachable.MatchString(log) && missing.MatchString(log), "the log says nothing of the registry or of the image:\n" + log
+	})
+	stop(t, r)
+	if all := unreachable.FindAllString(r.Stdout()+r.Stderr(), -1); len(all) != 1 {
+		t.Errorf("an outage is logged %d times: %q", len(all), all)
+	}
 }
 
 // TestAnswersOfRegistries: a registry that refuses, limits or fails leaves every image as it

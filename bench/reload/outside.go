@@ -78,8 +78,9 @@ func notify(ctx context.Context, r *trial, hostile bool) error {
 	return whileBusy(ctx, others, func(ctx context.Context) error {
 		for sleep(ctx, 500*time.Millisecond) == nil {
 			if err := notifyOnce(ctx, r.plane.webhook); err != nil && ctx.Err() == nil {
-				r.seen.refused++
-				say("  a genuine notification was refused: %v", err)
+				if r.seen.refused++; r.seen.refused == 1 {
+					say("  a genuine notification was refused: %v", err)
+				}
 			}
 		}
 		return nil

@@ -192,6 +192,7 @@ func (r *trial) changeAndWait(ctx context.Context) error {
 		}
 		if inStep.IsZero() {
 			say("  the rollout after a change did not come")
+			r.seen.slowest = time.Since(changed)
 			return nil
 		}
 		r.seen.slowest = max(r.seen.slowest, inStep.Sub(changed))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -56,12 +57,16 @@ func measureAll(ctx context.Context, o options) error {
 	r := newReport(o)
 	for _, s := range o.scenarios {
 		for _, c := range slices.Repeat(o.contenders, o.repeat) {
+			if s.flags != "" && !strings.Contains(c.line, "{flags}") {
+				say("%s, %s: skipped, its command line has no {flags}", s.name, c.name)
+				continue
+			}
 			say("%s, %s: begins", s.name, c.name)
 			result, err := measure(ctx, o, s, c)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", s.name, c.name, err)
 			}
-			r.add(result)
+			result = r.add(result)
 			say("%s, %s: %s", s.name, c.name, result.summary())
 			if err := r.write(o.out); err != nil {
 				return err

@@ -32,13 +32,15 @@ The text before "=" names it in the report. Before it is run these are replaced:
   {namespace}               the namespace in which everything happens
   {port}                    a free port
   {lockstep}                the Lockstep of this checkout, built
+  {flags}                   Lockstep's flags for the scenario, such as --images; a scenario that
+                            needs some is skipped without it
 
 Flags:
 `
 
 // lockstepLine is measured by default. Leader election is off because its renewals aren't a
 // cost of a change; no port is open.
-const lockstepLine = "lockstep={lockstep} controller --kubeconfig {kubeconfig} --leader-elect=false --metrics-addr 0 --probe-addr 0"
+const lockstepLine = "lockstep={lockstep} controller --kubeconfig {kubeconfig} --leader-elect=false --metrics-addr 0 --probe-addr 0 {flags}"
 
 // usageError is a mistake in the command line.
 type usageError struct{ error }
@@ -65,7 +67,12 @@ type sizes struct {
 	objects   int
 	bytes     []int
 	workloads int
+	// greedy is the size of the greedy tenant, in percent.
+	greedy int
 }
+
+// share is the number of objects that the greedy tenant has of n.
+func (s sizes) share(n int) int { return (n*s.greedy + 99) / 100 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{args: args}
@@ -92,6 +99,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&o.replicas, "replicas", 1, "replicas of each workload; the pods stay pending, nothing schedules them")
 	fs.IntVar(&o.sizes.objects, "objects", 35000, "ConfigMaps and Secrets of the scenario big, half and half")
 	fs.IntVar(&o.sizes.workloads, "workloads", 1000, "workloads of the scenario big")
+	fs.IntVar(&o.sizes.greedy, "greedy", 100, "how many objects the greedy tenant of the scenarios tenant has, in percent; a few for a quick try")
 	fanOut := fs.String("fan-out", "1,10,50,100,500", "numbers of workloads that share one ConfigMap")
 	bytes := fs.String("bytes", "20480,1024", "sizes of the objects of the scenario big")
 	if err := fs.Parse(args); err != nil {
@@ -116,6 +124,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	if o.repeat < 1 {
 		return o, usageError{fmt.Errorf("--repeat %d: need at least one", o.repeat)}
+	}
+	if o.sizes.greedy < 1 {
+		return o, usageError{fmt.Errorf("--greedy %d: need at least one percent", o.sizes.greedy)}
 	}
 	return o.complete(lines, *names, *fanOut, *bytes)
 }

@@ -54,6 +54,10 @@ type plane struct {
 	dir        string
 	kubeconfig string
 	token      string
+	// webhook is the address at which the program takes notifications, and registry a registry
+	// of this process that misbehaves.
+	webhook  string
+	registry *endlessRegistry
 }
 
 func startPlane(ctx context.Context, o options) (*plane, error) {
@@ -89,6 +93,9 @@ func (p *plane) stop() error {
 	if p.cluster != nil {
 		err = p.cluster.Stop()
 	}
+	if p.registry != nil {
+		err = errors.Join(err, p.registry.Close())
+	}
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
@@ -111,8 +118,26 @@ func (p *plane) prepare(ctx context.Context) error {
 	if err := p.makeAccount(ctx); err != nil {
 		return err
 	}
-	return p.writeKubeconfig(config)
+	if err := p.writeKubeconfig(config); err != nil {
+		return err
+	}
+	return p.openOutside(ctx)
 }
+
+// openOutside prepares the registry, and the address and the secret of notifications.
+func (p *plane) openOutside(ctx context.Context) error {
+	port, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	p.webhook = net.JoinHostPort("127.0.0.1", port)
+	if p.registry, err = startEndlessRegistry(ctx); err != nil {
+		return err
+	}
+	return os.WriteFile(p.secret(), []byte(webhookSecret), 0o600)
+}
+
+func (p *plane) secret() string { return filepath.Join(p.dir, "webhook-secret") }
 
 func (p *plane) makeAccount(ctx context.Context) error {
 	user := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}
@@ -153,15 +178,21 @@ func (p *plane) writeKubeconfig(config *rest.Config) error {
 func (p *plane) ca() string { return filepath.Join(p.dir, "ca.crt") }
 
 // fill replaces the placeholders in the program's command line.
-func (p *plane) fill(ctx context.Context, line string) (string, error) {
+func (p *plane) fill(ctx context.Context, line, flags string) (string, error) {
 	port, err := freePort(ctx)
 	if err != nil {
 		return "", err
 	}
-	return strings.NewReplacer(
+	line = strings.NewReplacer(
 		"{kubeconfig}", p.kubeconfig, "{server}", p.cluster.Server(), "{token}", p.token,
-		"{ca}", p.ca(), "{namespace}", namespace, "{port}", port,
-	).Replace(line), nil
+		"{ca}", p.ca(), "{namespace}", namespace, "{port}", port, "{flags}", flags,
+	).Replace(line)
+	return p.places().Replace(line), nil
+}
+
+// places replaces the placeholders of the flags and annotations of a scenario.
+func (p *plane) places() *strings.Replacer {
+	return strings.NewReplacer("{registry}", p.registry.address, "{webhook}", p.webhook, "{secret}", p.secret())
 }
 
 func freePort(ctx context.Context) (string, error) {

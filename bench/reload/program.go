@@ -31,8 +31,8 @@ func (c cost) and(other cost) cost {
 	return cost{peak: max(c.peak, other.peak), cpu: c.cpu + other.cpu}
 }
 
-func startProgram(ctx context.Context, p *plane, c contender) (*program, error) {
-	line, err := p.fill(ctx, c.line)
+func startProgram(ctx context.Context, p *plane, c contender, flags string) (*program, error) {
+	line, err := p.fill(ctx, c.line, flags)
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,7 @@ func TestParse(t *testing.T) {
 		{"--compare", "one.json"},
 		{"--medians", "one.json", "two.json"},
 		{"--repeat", "0"},
+		{"--greedy", "0"},
 		{"--unknown"},
 	} {
 		if _, err := parse(wrong, io.Discard); err == nil {
@@ -148,6 +149,9 @@ func TestJudge(t *testing.T) {
 		{"rollouts are no fault", result{loadCost: loadCost{Rollouts: 5}}, scenario{}, 0},
 		{"unless nothing changed", result{loadCost: loadCost{Rollouts: 5}}, scenario{still: true}, 1},
 		{"a version that is shown too old is no old content", result{loadCost: loadCost{Misshown: 1}}, scenario{}, 0},
+		{"memory within the limit", result{loadCost: loadCost{PeakMiB: 200}}, scenario{peak: 200}, 0},
+		{"memory beyond the limit", result{loadCost: loadCost{PeakMiB: 200.1}}, scenario{peak: 200}, 1},
+		{"a genuine notification is refused", result{loadCost: loadCost{Refused: 1}}, scenario{}, 1},
 		{"everything at once", result{loadCost: loadCost{Stale: 1, Jobs: 1}, startCost: startCost{StartRollouts: 1}}, scenario{}, 3},
 	}
 	for _, c := range cases {

@@ -53,7 +53,12 @@ type loadCost struct {
 	Misshown int `json:"misshown"`
 	// LagSeconds is from the last change to the last rollout that it required, including the
 	// program's own waiting; -1 when patience ended before.
-	LagSeconds float64  `json:"lagSeconds"`
+	LagSeconds float64 `json:"lagSeconds"`
+	// SlowestSeconds is the longest time from a change to its rollout, in scenarios that wait
+	// for each.
+	SlowestSeconds float64 `json:"slowestSeconds,omitempty"`
+	// Refused counts genuine notifications that the program did not accept.
+	Refused    int      `json:"refused,omitempty"`
 	Requests   requests `json:"requests"`
 	CPUSeconds float64  `json:"cpuSeconds"`
 	PeakMiB    float64  `json:"peakMiB"`
@@ -85,6 +90,10 @@ func (r *result) judge(s scenario) []string {
 	fault(r.Stale, "workloads stale")
 	fault(r.StartRollouts, "rollouts because the program started")
 	fault(r.Jobs, "Jobs started off schedule")
+	fault(r.Refused, "genuine notifications refused")
+	if s.peak > 0 && r.PeakMiB > float64(s.peak) {
+		fault(int(math.Ceil(r.PeakMiB)), fmt.Sprintf("MiB at the peak, and %d are the limit", s.peak))
+	}
 	if s.still {
 		fault(r.Rollouts, "rollouts although no content changed")
 	}
@@ -94,6 +103,9 @@ func (r *result) judge(s scenario) []string {
 func (r *result) summary() string {
 	text := fmt.Sprintf("%d updates, %d rollouts, %d stale, lag %s, peak %.0f MiB, CPU %.1f s at start and %.1f s after",
 		r.Updates, r.Rollouts, r.Stale, r.lag(), r.PeakMiB, r.StartCPUSeconds, r.CPUSeconds)
+	if r.SlowestSeconds > 0 {
+		text += fmt.Sprintf(", slowest %.2f s", r.SlowestSeconds)
+	}
 	if r.FloorSeconds > 0 {
 		text += fmt.Sprintf(", bare patches take %.2f s", r.FloorSeconds)
 	}
@@ -108,6 +120,14 @@ func (r *result) lag() string {
 		return "never"
 	}
 	return fmt.Sprintf("%.2f s", r.LagSeconds)
+}
+
+// slowest is empty where the load does not wait for each rollout.
+func (r *result) slowest() string {
+	if r.SlowestSeconds == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f s", r.SlowestSeconds)
 }
 
 // report is everything that one run measured.
@@ -129,7 +149,17 @@ func newReport(o options) *report {
 	return r
 }
 
-func (r *report) add(one result) { r.Results = append(r.Results, one) }
+// add judges a result by its control run, which came before it, and keeps it.
+func (r *report) add(one result) result {
+	if runs := r.runs(one.Scenario+control, one.Program); len(runs) > 0 {
+		later := one.SlowestSeconds - runs[len(runs)-1].SlowestSeconds
+		if later > tenantDelay.Seconds() {
+			one.Faults = append(one.Faults, fmt.Sprintf("the slowest rollout came %.2f s later than in the control run", later))
+		}
+	}
+	r.Results = append(r.Results, one)
+	return one
+}
 
 // write replaces the file in one step.
 func (r *report) write(path string) error {
@@ -151,15 +181,15 @@ func (r *report) write(path string) error {
 
 func (r *report) print(to io.Writer) {
 	t := tabwriter.NewWriter(to, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scenario\tprogram\tupdates\trollouts\tstale\tlag\tlists\tgets\tpatches\tevents\tstate writes\tpeak MiB\tstart s\tstart CPU s\tCPU s\t")
+	fmt.Fprintln(t, "scenario\tprogram\tupdates\trollouts\tstale\tlag\tslowest\tlists\tgets\tpatches\tevents\tstate writes\tpeak MiB\tstart s\tstart CPU s\tCPU s\t")
 	for _, one := range r.Results {
 		asked := one.Requests
 		events := asked["create events"] + asked["patch events"]
 		// A review of one's own permissions is a create only by its verb.
 		writes := asked.verb("create", "update", "patch", "delete") - events - asked["create selfsubjectaccessreviews"]
 		states := asked["patch configmaps"] + asked["create configmaps"]
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t\n",
-			one.Scenario, one.Program, one.Updates, one.Rollouts, one.Stale, one.lag(),
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t\n",
+			one.Scenario, one.Program, one.Updates, one.Rollouts, one.Stale, one.lag(), one.slowest(),
 			asked.verb("list", "stream"), asked.verb("get")-asked.discovery(), writes-states, events, states,
 			one.PeakMiB, one.StartSeconds, one.StartCPUSeconds, one.CPUSeconds)
 	}

@@ -20,6 +20,10 @@ type scenario struct {
 	load func(ctx context.Context, r *trial) error
 	// still is true when no workload may be rolled out at all.
 	still bool
+	// flags are those that Lockstep needs besides the usual ones.
+	flags string
+	// peak is the most memory that the program may need, in MiB; 0 for no limit.
+	peak int
 	// floor measures the time that bare patches of all workloads take.
 	floor bool
 }
@@ -30,11 +34,15 @@ const (
 	groupBig    = "big"
 )
 
+// bigPeak is the most memory that the program may need for 100,000 ConfigMaps and Secrets, in
+// MiB.
+const bigPeak = 160
+
 func scenarios(s sizes) []scenario {
 	all := []scenario{
 		burst(), noOp(), churn(), restart(), pressure(), large(), kinds(), mixed(), pair(),
 	}
-	all = append(all, tenants()...)
+	all = append(all, tenants(s)...)
 	for _, n := range s.fanOut {
 		all = append(all, fanOut(n))
 	}
@@ -48,15 +56,15 @@ func scenarioNames() string {
 	return "all, burst, no-op, churn, restart, pressure, large, kinds, mixed, pair, " + groupTenant + ", " + groupFanOut + ", " + groupBig
 }
 
-// chooseScenarios finds scenarios by name, or by the name of their group.
+// chooseScenarios finds scenarios by name, or by the name of their group: "tenant", and
+// "tenant/patterns" with its control run.
 func chooseScenarios(names string, s sizes) ([]scenario, error) {
 	var chosen []scenario
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
 		before := len(chosen)
 		for _, one := range scenarios(s) {
-			group, _, _ := strings.Cut(one.name, "/")
-			if name == "all" || name == one.name || name == group {
+			if name == "all" || name == one.name || strings.HasPrefix(one.name, name+"/") {
 				chosen = append(chosen, one)
 			}
 		}
@@ -275,7 +283,7 @@ func fanOut(n int) scenario {
 // big measures the cost of size: one change of a hundred sources among many.
 func big(s sizes, bytes int) scenario {
 	return scenario{
-		name:  fmt.Sprintf("%s/%d", groupBig, bytes),
+		name: fmt.Sprintf("%s/%d", groupBig, bytes), peak: bigPeak,
 		about: fmt.Sprintf("%d ConfigMaps and Secrets of %d bytes, %d Deployments with one of each; first start, then 100 of them change", s.objects, bytes, s.workloads),
 		build: func(w *world) {
 			for i := range s.objects / 2 {

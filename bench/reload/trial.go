@@ -15,10 +15,20 @@ type trial struct {
 	program  *program
 	duration time.Duration
 	patience time.Duration
+	seen     sightings
 }
 
-// setUp bounds everything before and after the load of one trial.
-const setUp = 15 * time.Minute
+// sightings are what the load itself observes.
+type sightings struct {
+	// slowest is the time from a change to its rollout, in scenarios that wait for each.
+	slowest time.Duration
+	// refused counts genuine notifications that the program did not accept.
+	refused int
+}
+
+// setUp bounds everything before and after the load of one trial. 100,000 objects take long to
+// create.
+const setUp = 30 * time.Minute
 
 // measure starts a control plane, fills it, starts the program, puts load on it
 // and waits until every workload is in step or patience ends.
@@ -51,7 +61,7 @@ func (r *trial) run(ctx context.Context, s scenario, c contender) (result, error
 	made.Sources, made.Workloads = len(r.world.sources), len(r.world.workloads)
 	began := time.Now()
 	var err error
-	if r.program, err = startProgram(ctx, r.plane, c); err != nil {
+	if r.program, err = startProgram(ctx, r.plane, c, s.flags); err != nil {
 		return made, err
 	}
 	made, err = r.observe(ctx, s, made, began)
@@ -74,6 +84,7 @@ func (r *trial) observe(ctx context.Context, s scenario, made result, began time
 		return made, fmt.Errorf("put load on it: %w", err)
 	}
 	made.Updates, made.LoadSeconds = int(r.world.updates.Load()), round(time.Since(loadBegan).Seconds())
+	made.SlowestSeconds, made.Refused = round(r.seen.slowest.Seconds()), r.seen.refused
 	inStep, err := r.converge(ctx)
 	if err != nil {
 		return made, err

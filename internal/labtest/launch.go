@@ -131,7 +131,8 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 		"--listen-client-urls="+clients, "--advertise-client-urls="+clients,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers,
 		"--initial-cluster=default="+peers,
-		"--unsafe-no-fsync", // The data lives no longer than the processes.
+		"--quota-backend-bytes="+strconv.Itoa(8<<30), // A benchmark stores 100,000 objects of 20 KB.
+		"--unsafe-no-fsync",                          // The data lives no longer than the processes.
 	)
 	if err != nil {
 		return err

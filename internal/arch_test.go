@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 const module = "github.com/lockstep-dev/lockstep"
@@ -109,11 +111,7 @@ type rule struct {
 func rules() []rule {
 	labtest := module + "/internal/labtest"
 	all := []rule{
-		{
-			reason: "the server is wiring and knows no capability",
-			under:  "internal/server",
-			denied: outward("internal", "adapter", "feature", "dropin", "run", "cli"),
-		},
+		serverRule(),
 		{
 			reason: "the lab is for tests, the demo and benchmarks",
 			under:  "internal", except: []string{"internal/labtest"},
@@ -131,6 +129,14 @@ func rules() []rule {
 		},
 	}
 	return slices.Concat(layers("internal"), layers("internal/agent"), all)
+}
+
+func serverRule() rule {
+	return rule{
+		reason: "the server is wiring and knows no capability",
+		under:  "internal/server",
+		denied: outward("internal", "adapter", "feature", "dropin", "run", "cli"),
+	}
 }
 
 // layers are the rules that each program keeps inside its own rooms, from the inside out.
@@ -203,6 +209,50 @@ func TestImportsPointInward(t *testing.T) {
 				if r.denies(imported) {
 					t.Errorf("%s -> %s: %s", short(p.ImportPath), imported, r.reason)
 				}
+			}
+		}
+	}
+}
+
+// TestLinterKnowsTheLayers: an editor that runs the linter shows a wrong import before any test
+// does. Its rules are the same.
+func TestLinterKnowsTheLayers(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct {
+						Files []string
+						Deny  []struct{ Pkg string }
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	denied := map[string]bool{}
+	for _, r := range config.Linters.Settings.Depguard.Rules {
+		for _, files := range r.Files {
+			for _, deny := range r.Deny {
+				denied[files+" -> "+strings.TrimSuffix(deny.Pkg, "$")] = true
+			}
+		}
+	}
+	for _, r := range slices.Concat(layers("internal"), layers("internal/agent"), []rule{serverRule()}) {
+		for _, path := range r.denied {
+			path = strings.TrimPrefix(path, "=")
+			if path == module+"/internal/agent/server" || path == "os/exec" {
+				continue // there is no such package; "os" denies it too
+			}
+			if want := "**/" + r.under + "/** -> " + path; !denied[want] {
+				t.Errorf("the linter does not deny %s: %s", want, r.reason)
 			}
 		}
 	}
@@ -364,7 +414,8 @@ func labModules(t *testing.T) []string {
 }
 
 // TestStructsHaveParts: a reader can't keep a long list of fields in mind. Fields that belong
-// together make a struct with a name of its own.
+// together make a struct with a name of its own. It reads non-test files only: the cases of a
+// table have as many fields as the decision that they are about.
 func TestStructsHaveParts(t *testing.T) {
 	t.Parallel()
 	const most = 15

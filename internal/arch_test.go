@@ -20,6 +20,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -464,5 +465,35 @@ func TestDocumentedPathsExist(t *testing.T) {
 		if _, err := os.Stat(filepath.Join("..", strings.TrimSuffix(path, "/..."))); err != nil {
 			t.Errorf("ARCHITECTURE.md names %s: %v", path, err)
 		}
+	}
+}
+
+// TestCodeMapIsComplete: the map names every package of the controller's inner rooms, and none
+// that is gone.
+func TestCodeMapIsComplete(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	name := regexp.MustCompile("`([a-z]+/)?([a-z]+)`")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`(core|adapter|feature)/[^|]*)").FindAllStringSubmatch(string(text), -1) {
+		for _, match := range name.FindAllStringSubmatch(row[1], -1) {
+			named = append(named, "internal/"+row[2]+"/"+match[2])
+		}
+	}
+	var exist []string
+	for _, room := range []string{"core", "adapter", "feature"} {
+		for _, p := range packagesUnder(t, "internal/"+room) {
+			if path := short(p.ImportPath); strings.Count(path, "/") == 2 {
+				exist = append(exist, path)
+			}
+		}
+	}
+	slices.Sort(named)
+	slices.Sort(exist)
+	if diff := cmp.Diff(exist, named); diff != "" {
+		t.Errorf("ARCHITECTURE.md (+) and the packages (-):\n%s", diff)
 	}
 }

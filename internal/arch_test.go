@@ -437,6 +437,30 @@ func TestStructsHaveParts(t *testing.T) {
 	}
 }
 
+// TestFewExceptions: at most one line of product code in two thousand silences a linter.
+func TestFewExceptions(t *testing.T) {
+	t.Parallel()
+	const most = 0.5 // per thousand lines
+	exceptions, lines := 0, 0
+	for _, p := range slices.Concat(packagesUnder(t, "internal"), packagesUnder(t, "cmd")) {
+		dir := short(p.ImportPath)
+		if isUnder(dir, "internal/labtest") || isUnder(dir, "internal/docgen") {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(dir), name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += bytes.Count(text, []byte("\n"))
+			exceptions += bytes.Count(text, []byte("//nolint"))
+		}
+	}
+	if ratio := 1000 * float64(exceptions) / float64(lines); ratio > most {
+		t.Errorf("%d exceptions in %d lines are %.2f per thousand, want at most %.1f", exceptions, lines, ratio, most)
+	}
+}
+
 func TestEveryPackageSaysWhatItKnows(t *testing.T) {
 	t.Parallel()
 	for _, p := range packagesUnder(t, "") {

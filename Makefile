@@ -238,7 +238,7 @@ verify-product:
 verify-darwin: export GOOS := darwin
 verify-darwin: export GOARCH := arm64
 verify-darwin:
-	@go vet -gcflags='all=-N -l' ./cmd/lockstep ./internal/cli/... ./lab/... ./internal/labtest/...
+	@go vet -gcflags='all=-N -l' ./cmd/lockstep ./internal/cli/... ./internal/run/... ./internal/dropin/... ./lab/... ./internal/labtest/...
 	@go build -gcflags='all=-N -l' -o /dev/null ./cmd/lockstep
 
 ##@ Clean

@@ -19,6 +19,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 const module = "github.com/lockstep-dev/lockstep"
@@ -109,11 +112,7 @@ type rule struct {
 func rules() []rule {
 	labtest := module + "/internal/labtest"
 	all := []rule{
-		{
-			reason: "the server is wiring and knows no capability",
-			under:  "internal/server",
-			denied: outward("internal", "adapter", "feature", "dropin", "run", "cli"),
-		},
+		serverRule(),
 		{
 			reason: "the lab is for tests, the demo and benchmarks",
 			under:  "internal", except: []string{"internal/labtest"},
@@ -131,6 +130,14 @@ func rules() []rule {
 		},
 	}
 	return slices.Concat(layers("internal"), layers("internal/agent"), all)
+}
+
+func serverRule() rule {
+	return rule{
+		reason: "the server is wiring and knows no capability",
+		under:  "internal/server",
+		denied: outward("internal", "adapter", "feature", "dropin", "run", "cli"),
+	}
 }
 
 // layers are the rules that each program keeps inside its own rooms, from the inside out.
@@ -203,6 +210,50 @@ func TestImportsPointInward(t *testing.T) {
 				if r.denies(imported) {
 					t.Errorf("%s -> %s: %s", short(p.ImportPath), imported, r.reason)
 				}
+			}
+		}
+	}
+}
+
+// TestLinterKnowsTheLayers: an editor that runs the linter shows a wrong import before any test
+// does. Its rules are the same.
+func TestLinterKnowsTheLayers(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct {
+						Files []string
+						Deny  []struct{ Pkg string }
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	denied := map[string]bool{}
+	for _, r := range config.Linters.Settings.Depguard.Rules {
+		for _, files := range r.Files {
+			for _, deny := range r.Deny {
+				denied[files+" -> "+strings.TrimSuffix(deny.Pkg, "$")] = true
+			}
+		}
+	}
+	for _, r := range slices.Concat(layers("internal"), layers("internal/agent"), []rule{serverRule()}) {
+		for _, path := range r.denied {
+			path = strings.TrimPrefix(path, "=")
+			if path == module+"/internal/agent/server" || path == "os/exec" {
+				continue // there is no such package; "os" denies it too
+			}
+			if want := "**/" + r.under + "/** -> " + path; !denied[want] {
+				t.Errorf("the linter does not deny %s: %s", want, r.reason)
 			}
 		}
 	}
@@ -364,7 +415,8 @@ func labModules(t *testing.T) []string {
 }
 
 // TestStructsHaveParts: a reader can't keep a long list of fields in mind. Fields that belong
-// together make a struct with a name of its own.
+// together make a struct with a name of its own. It reads non-test files only: the cases of a
+// table have as many fields as the decision that they are about.
 func TestStructsHaveParts(t *testing.T) {
 	t.Parallel()
 	const most = 15
@@ -382,6 +434,30 @@ func TestStructsHaveParts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestFewExceptions: at most one line of product code in two thousand silences a linter.
+func TestFewExceptions(t *testing.T) {
+	t.Parallel()
+	const most = 0.5 // per thousand lines
+	exceptions, lines := 0, 0
+	for _, p := range slices.Concat(packagesUnder(t, "internal"), packagesUnder(t, "cmd")) {
+		dir := short(p.ImportPath)
+		if isUnder(dir, "internal/labtest") || isUnder(dir, "internal/docgen") {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(dir), name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += bytes.Count(text, []byte("\n"))
+			exceptions += bytes.Count(text, []byte("//nolint"))
+		}
+	}
+	if ratio := 1000 * float64(exceptions) / float64(lines); ratio > most {
+		t.Errorf("%d exceptions in %d lines are %.2f per thousand, want at most %.1f", exceptions, lines, ratio, most)
 	}
 }
 
@@ -413,5 +489,35 @@ func TestDocumentedPathsExist(t *testing.T) {
 		if _, err := os.Stat(filepath.Join("..", strings.TrimSuffix(path, "/..."))); err != nil {
 			t.Errorf("ARCHITECTURE.md names %s: %v", path, err)
 		}
+	}
+}
+
+// TestCodeMapIsComplete: the map names every package of the controller's inner rooms, and none
+// that is gone.
+func TestCodeMapIsComplete(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	name := regexp.MustCompile("`([a-z]+/)?([a-z]+)`")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`(core|adapter|feature)/[^|]*)").FindAllStringSubmatch(string(text), -1) {
+		for _, match := range name.FindAllStringSubmatch(row[1], -1) {
+			named = append(named, "internal/"+row[2]+"/"+match[2])
+		}
+	}
+	var exist []string
+	for _, room := range []string{"core", "adapter", "feature"} {
+		for _, p := range packagesUnder(t, "internal/"+room) {
+			if path := short(p.ImportPath); strings.Count(path, "/") == 2 {
+				exist = append(exist, path)
+			}
+		}
+	}
+	slices.Sort(named)
+	slices.Sort(exist)
+	if diff := cmp.Diff(exist, named); diff != "" {
+		t.Errorf("ARCHITECTURE.md (+) and the packages (-):\n%s", diff)
 	}
 }

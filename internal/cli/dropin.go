@@ -27,10 +27,10 @@ type replaced struct {
 // NAME …" does the same as an executable called NAME.
 func dropIns() map[string]replaced {
 	return map[string]replaced{
-		"configmap-attacher":          {configmapattacher.Run, "attach ConfigMaps to the newest ReplicaSet of an Argo Rollout"},
-		kubeimagedeployer.DefaultKey:  {kubeimagedeployer.Run, "roll workloads to the newest digest of a tag"},
-		kubeimagedeployer.CommandName: {kubeimagedeployer.RunCommand, "print the digest of a tag"},
-		"kubernetes-reloader":         {kubernetesreloader.Run, "roll workloads when a ConfigMap or Secret changes"},
+		configmapattacher.Name:        {configmapattacher.Run, configmapattacher.Short},
+		kubeimagedeployer.Name:        {kubeimagedeployer.Run, kubeimagedeployer.Short},
+		kubeimagedeployer.CommandName: {kubeimagedeployer.RunCommand, kubeimagedeployer.CommandShort},
+		kubernetesreloader.Name:       {kubernetesreloader.Run, kubernetesreloader.Short},
 	}
 }
 

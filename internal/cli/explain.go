@@ -122,7 +122,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 		return o.print(env, answer)
 	}
 	var before explained
-	return whenRecordChanges(ctx, c, o.installation.namespace, func(ctx context.Context) error {
+	return ledger.WhenChanged(ctx, c, o.installation.namespace, func(ctx context.Context) error {
 		answer, err := question.ask(ctx)
 		if err != nil || reflect.DeepEqual(before, answer) {
 			return err

@@ -18,7 +18,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -126,8 +125,8 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	}
 	look := &imagesLook{
 		options: o, words: settings.Native{Others: others}, client: c, env: env, schedule: next,
-		resolver:    imagewatch.New(imagewatch.Options{Registries: registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + env.Version}}),
-		credentials: registries.Credentials(keychain.NewPods(c, time.Minute)),
+		resolver:    registries.Resolver(env.Version),
+		credentials: registries.UserCredentials(c),
 	}
 	rows, err := look.rows(ctx, kinds)
 	if err != nil {

@@ -6,13 +6,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -71,7 +67,7 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 		return h, ledger.Stored{}, err
 	}
 	h.Leader, h.Led, h.LeaseProblem = access.ReadLeader(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.lease})
-	if h.Serves, err = serves(ctx, c, leading(found, h.Leader, env.Now())); err != nil {
+	if h.Serves, err = ask.ServedBy(ctx, c, installation.Leading(found, h.Leader, env.Now())); err != nil {
 		return h, ledger.Stored{}, err
 	}
 	stored, recordErr := ledger.ReadAll(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.state}, namespace)
@@ -82,43 +78,6 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 		}
 	}
 	return h, stored, errors.Join(unlessForbidden(h.LeaseProblem), unlessForbidden(recordErr))
-}
-
-// leading are the Deployments whose flags count: that of the leading pod, or, without a leader,
-// those that should have pods. The flags of a leader that runs in a terminal are unknown.
-func leading(found []installation.Found, leader access.Leader, now time.Time) []installation.Found {
-	return slices.DeleteFunc(slices.Clone(found), func(f installation.Found) bool {
-		if f.Lease != "" && leader.Leads(now) {
-			return !f.Owns(leader.Host())
-		}
-		return !f.IsActive() && found[0].IsActive()
-	})
-}
-
-// serves is what a Deployment's controller handles according to its flags: everything when there
-// is no Deployment, or more than one.
-func serves(ctx context.Context, c client.Reader, found []installation.Found) (ask.Serves, error) {
-	if len(found) != 1 {
-		return ask.Serves{}, nil
-	}
-	configured := found[0].Configured
-	v := ask.Serves{
-		ReloadOff: !configured.Reload, ImagesOff: !configured.Images, Kinds: configured.Kinds,
-		Observe: configured.Words.Intent(nil, nil).Observe,
-	}
-	labelled := map[string]labels.Set{}
-	if configured.Selector != nil {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-		if err := c.List(ctx, list); err != nil {
-			return v, unlessForbidden(err)
-		}
-		for _, ns := range list.Items {
-			labelled[ns.Name] = ns.Labels
-		}
-	}
-	v.Watches = func(namespace string) bool { return configured.Watches(namespace, labelled[namespace]) }
-	return v, nil
 }
 
 // controller describes the controller's state, and where to find another one.

@@ -4,72 +4,29 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-
-	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/nodes"
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// images is the family of images for one run: each registry is queried once, with the pull
-// secrets that the user may read.
+// images is the family of images for one run.
 func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
 	registries, err := r.options.images.registries()
 	if err != nil {
 		return nil, usageError{err}
 	}
-	platforms, err := r.platforms(ctx)
+	platforms, err := r.options.images.wantedPlatforms()
 	if err != nil {
 		return nil, usageError{err}
 	}
-	resolver := imagewatch.New(imagewatch.Options{Registries: registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + r.env.Version}})
-	return images.New(images.Options{
-		Watch: func(q imagewatch.Question, _ func()) images.Watch {
-			found, err := resolver.Resolve(ctx, q)
-			return answered{imagewatch.View{Resolution: found, Err: err}}
+	return run.ImagesOnce(ctx, r.client, run.Once{
+		Registries: registries, Platforms: platforms, Version: r.env.Version, Now: r.env.Now,
+		Unchecked: func(err error) {
+			r.say(fmt.Sprintf("the image is taken whatever platforms it is for, unless --image-platforms names some: %v", err))
 		},
-		Credentials: registries.Credentials(keychain.NewPods(r.client, time.Minute)),
-		Platforms:   platforms, Now: r.env.Now,
 	}), nil
-}
-
-// answered is a question that was asked once.
-type answered struct {
-	view imagewatch.View
-}
-
-// View implements images.Watch.
-func (a answered) View() imagewatch.View { return a.view }
-
-// Stop implements images.Watch.
-func (answered) Stop() {}
-
-// platforms are those that an image must support. The nodes are listed when a container requests
-// an image; if the user may not list them, a message says that their platforms aren't checked.
-func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platform, bool), error) {
-	fixed, err := r.options.images.wantedPlatforms()
-	if err != nil || len(fixed) > 0 {
-		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, err
-	}
-	nodePlatforms := nodes.New(r.client, nil)
-	return func(w *kube.Workload) ([]v1.Platform, bool) {
-		all, listed := nodePlatforms.Platforms()
-		if !listed {
-			if err := nodePlatforms.Read(ctx); err != nil {
-				r.say(fmt.Sprintf("the image is taken whatever platforms it is for, unless --image-platforms names some: %v", err))
-			}
-			all, _ = nodePlatforms.Platforms()
-		}
-		return run.PlatformsFor(w, all), true
-	}, nil
 }
 
 // leavePins leaves images unchanged that another writer pinned, or that a user accepted, unless

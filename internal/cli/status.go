@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -95,7 +96,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 		before     map[string]ask.Summary
 		controller ask.Controller
 	)
-	return whenRecordChanges(ctx, c, o.installation.namespace, func(ctx context.Context) error {
+	return ledger.WhenChanged(ctx, c, o.installation.namespace, func(ctx context.Context) error {
 		answer, err := o.ask(ctx, c, env, within)
 		if err != nil {
 			return err

@@ -38,9 +38,8 @@ func startGuard() (*guard, error) {
 	if runtime.GOOS != "linux" {
 		return &guard{}, nil
 	}
-	// Not a test's context: all tests share the guard. The deadline is for a go command that
-	// hangs: the first build compiles the standard library.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) //nolint:forbidigo // See above.
+	// The deadline is for a go command that hangs: the first build compiles the standard library.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) //nolint:forbidigo // Not a test's context: all tests share the guard.
 	defer cancel()
 	helper, err := buildHelper(ctx)
 	if err != nil {

@@ -24,7 +24,7 @@ var sharedOnce = sync.OnceValues(startShared)
 
 // sharedGrows lets one test at a time add a component to the shared control plane.
 //
-//nolint:gochecknoglobals // As above.
+//nolint:gochecknoglobals // All tests of a process share the control plane, so its lock belongs to the process.
 var sharedGrows sync.Mutex
 
 // Shared returns the control plane of this test run, with the needed components: the one
@@ -52,8 +52,7 @@ func startShared() (*Cluster, error) {
 	if dir := os.Getenv(Env); dir != "" {
 		return Open(dir)
 	}
-	// Not a test's context: the control plane outlives the first test.
-	return Start(context.Background(), Options{Progress: os.Stderr}) //nolint:forbidigo // See above.
+	return Start(context.Background(), Options{Progress: os.Stderr}) //nolint:forbidigo // Not a test's context: the control plane outlives the first test.
 }
 
 // Open returns the control plane that another process started in a directory.

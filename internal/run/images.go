@@ -2,10 +2,8 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"time"
 
@@ -22,18 +20,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
-
-// NextChecksPath is where the controller serves, beside its metrics, when it checks each image
-// next. A replica that does not lead doesn't check images.
-const NextChecksPath = "/images"
-
-// nextChecks serves the data that "lockstep images" reads.
-func nextChecks(inputs *images.Inputs) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(inputs.NextChecks())
-	})
-}
 
 // Registries configure connections to registries, and credentials besides those of pods.
 type Registries struct {
@@ -118,7 +104,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 			return nil, err
 		}
 	}
-	p.options.Server.Metrics.Page(NextChecksPath, nextChecks(inputs))
+	p.options.Server.Metrics.Page(nextChecksPath, nextChecks(inputs))
 	if err := p.addWebhook(mgr, resolver, metrics); err != nil {
 		return nil, err
 	}
@@ -167,12 +153,12 @@ func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *
 	})
 	return func(w *kube.Workload) ([]v1.Platform, bool) {
 		all, known := nodePlatforms.Platforms()
-		return PlatformsFor(w, all), known
+		return platformsFor(w, all), known
 	}, nodePlatforms
 }
 
-// PlatformsFor are the platforms of the nodes on which the workload may run.
-func PlatformsFor(w *kube.Workload, available []nodes.Platform) []v1.Platform {
+// platformsFor are the platforms of the nodes on which the workload may run.
+func platformsFor(w *kube.Workload, available []nodes.Platform) []v1.Platform {
 	var wanted []v1.Platform
 	for _, n := range available {
 		if (w.Pull.OS == "" || w.Pull.OS == n.OS) && (w.Pull.Architecture == "" || w.Pull.Architecture == n.Architecture) {

@@ -43,9 +43,8 @@ func readResults(file, tree string, fresh bool) (*results, error) {
 		return nil, err
 	}
 	earlier := &results{file: file}
-	// Ignore an unreadable file, such as one of another release.
 	if err := json.Unmarshal(raw, earlier); err != nil || earlier.Tree != tree || earlier.Noticed == nil {
-		return none, nil //nolint:nilerr // As above.
+		return none, nil //nolint:nilerr // An unreadable file, such as one of another release, is ignored.
 	}
 	return earlier, nil
 }

@@ -117,7 +117,7 @@ func agentObjects(t *testing.T, path string) []*unstructured.Unstructured {
 	t.Helper()
 	var found []*unstructured.Unstructured
 	for _, o := range objectsOf(t, path) {
-		found = append(found, o.(*unstructured.Unstructured)) //nolint:forcetypeassert // objectsOf makes nothing else
+		found = append(found, o.(*unstructured.Unstructured)) // objectsOf makes nothing else
 	}
 	return found
 }

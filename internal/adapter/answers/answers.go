@@ -1,5 +1,7 @@
 // Package answers caches responses. Concurrent callers with the same key share one request, and
 // later callers its response, for as long as it may be used.
+// The library shares the request, and this package keeps the response: see
+// docs/decisions/0092-managed-fields-are-searched.md.
 package answers
 
 import (

@@ -28,7 +28,7 @@ type Resolver struct {
 	images  answers.Cache[registry.Image]
 
 	mu       sync.Mutex
-	run      context.Context //nolint:containedctx // That of Run, for the checks that timers begin.
+	run      context.Context // that of Run, for the checks that timers begin
 	checks   sync.WaitGroup
 	subjects map[string]*subject
 	pushes   map[string]*push // by repository, those reported recently

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +84,17 @@ func (u Understand) Find(ctx context.Context, c client.Reader, namespace string)
 	}
 	idle := slices.DeleteFunc(slices.Clone(all), Found.IsActive)
 	return append(slices.DeleteFunc(all, func(f Found) bool { return !f.IsActive() }), idle...), nil
+}
+
+// Leading are the Deployments whose flags count: that of the leading pod, or, without a leader,
+// those that should have pods. The flags of a leader that runs in a terminal are unknown.
+func Leading(found []Found, leader access.Leader, now time.Time) []Found {
+	return slices.DeleteFunc(slices.Clone(found), func(f Found) bool {
+		if f.Lease != "" && leader.Leads(now) {
+			return !f.Owns(leader.Host())
+		}
+		return !f.IsActive() && found[0].IsActive()
+	})
 }
 
 // Of is the configuration of a Deployment's controller, false without one.

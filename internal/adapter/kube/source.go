@@ -161,9 +161,9 @@ func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source 
 	}
 }
 
-// owns searches for the field names without parsing: at 35,000 objects, parsing every entry
-// would be most of the start-up work. The API server's parser needs 71 allocations for a
-// ConfigMap entry and 513 for a Deployment entry, the search none: see BenchmarkManagedFields.
+// owns searches for the field names without parsing, because every watched object goes through
+// it. The API server's parser is 170 to 330 times slower: see BenchmarkManagedFields and
+// docs/decisions/0092-managed-fields-are-searched.md.
 func owns(entry []byte, fields []string) bool {
 	for _, field := range fields {
 		if bytes.Contains(entry, []byte(field)) {

@@ -91,10 +91,10 @@ type predecessor struct {
 func predecessors() map[string]predecessor {
 	byFlag, byVariable := advice{kubeconfig: "give --kubeconfig"}, advice{kubeconfig: "set KUBECONFIG"}
 	return map[string]predecessor{
-		"config-controller":       {"k8s-config-controller: files of a ConfigMap, and a reload request", configcontroller.Parse, configcontroller.Usage, byFlag},
-		"start-config-controller": {"k8s-config-controller, as its image starts it", configcontroller.ParseImage, configcontroller.Usage, byFlag},
-		"configmap-reload":        {"jimmidyson/configmap-reload: a request when a mounted directory changes", configmapreload.Parse, configmapreload.Usage, advice{}},
-		"k8s-sidecar":             {"kiwigrid/k8s-sidecar: files of labelled ConfigMaps and Secrets", k8ssidecar.Parse, k8ssidecar.Usage, byVariable},
+		configcontroller.Name:      {configcontroller.Short, configcontroller.Parse, configcontroller.Usage, byFlag},
+		configcontroller.ImageName: {configcontroller.ImageShort, configcontroller.ParseImage, configcontroller.Usage, byFlag},
+		configmapreload.Name:       {configmapreload.Short, configmapreload.Parse, configmapreload.Usage, advice{}},
+		k8ssidecar.Name:            {k8ssidecar.Short, k8ssidecar.Parse, k8ssidecar.Usage, byVariable},
 	}
 }
 

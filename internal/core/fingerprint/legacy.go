@@ -29,7 +29,7 @@ func IsLegacy(text string) bool {
 }
 
 func legacySum[V any](data map[string]V, value func(key string) string) string {
-	h := sha1.New() //nolint:gosec // see above
+	h := sha1.New() //nolint:gosec // kubernetes-reloader stored SHA-1, which has to be recognised
 	for _, key := range legacyOrder(data) {
 		_, _ = io.WriteString(h, key+"="+value(key))
 	}

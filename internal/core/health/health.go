@@ -1,16 +1,17 @@
 // Package health derives the state of a workload's rollout from the workload's own status
 // alone:
 //
-//	            a new template
-//	done  ---------------------->  progressing  --- paused by a user --->  paused
-//	 ^                              |  |  ^                                  |
-//	 |  every pod is updated        |  |  +------------- resumed ------------+
-//	 |  and available               |  |
-//	 +------------------------------+  +--- aborted, refused, deadline passed --->  failed
-//	 |                              |
-//	 +---- a user deletes pods ---- by hand (OnDelete, a partition)
+//	            a new template              aborted, refused, deadline passed
+//	done  --------------------->  progressing  ------------------------------>  failed
+//	 ^                              |      ^                                    |   |
+//	 +-- every pod is updated  -----+      +----------- a new template ---------+   |
+//	 |   and available                                                              |
+//	 +-- the same, after the deadline  ---------------------------------------------+
 //
-// If the status doesn't show it, the state is unknown, which proves nothing.
+// While only pods are left that a user has to replace (OnDelete, a partition), the state is by
+// hand instead of progressing. A pause that the controller has seen hides the state until a user
+// resumes, except that an abort or a refused specification still shows as failed. If the status
+// doesn't show the state, it is unknown, which proves nothing.
 package health
 
 import (

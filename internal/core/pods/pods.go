@@ -1,5 +1,13 @@
 // Package pods defines a pod as far as the strategies that work on pods need it, and
-// decides which pod of a workload is evicted next.
+// decides which pod of a workload is evicted next:
+//
+//	begin  -- the series is on record -->  evict one older pod  <--+
+//	  ^                                      |                     | its successor is ready
+//	  | another version                      v                     |
+//	  +-----------------------------------  wait  -----------------+
+//	                                         | no older pod is left
+//	                                         v
+//	                                        done
 package pods
 
 import (

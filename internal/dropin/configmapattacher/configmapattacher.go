@@ -17,8 +17,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Name is that of the program.
-const Name = "configmap-attacher"
+// Name is the program's executable, and Short what it does.
+const (
+	Name  = "configmap-attacher"
+	Short = "attach ConfigMaps to the newest ReplicaSet of an Argo Rollout"
+)
 
 // Invocation is a parsed command line and environment.
 type Invocation struct {

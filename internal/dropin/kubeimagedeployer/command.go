@@ -9,8 +9,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// CommandName is the executable of the command.
-const CommandName = "kube-image-deployer-cli"
+// CommandName is the executable of the command, and CommandShort what it does.
+const (
+	CommandName  = "kube-image-deployer-cli"
+	CommandShort = "print the digest of a tag"
+)
 
 // Command is a parsed command line of kube-image-deployer-cli.
 type Command struct {

@@ -17,6 +17,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// Name is the program's executable, and Short what it does.
+const (
+	Name  = "kube-image-deployer"
+	Short = "roll workloads to the newest digest of a tag"
+)
+
 // Options are the options of the original.
 type Options struct {
 	// Kubeconfig is for a process outside of a pod, by default ~/.kube/config.
@@ -51,7 +57,7 @@ type seconds struct{ ttl, interval uint }
 func Parse(args []string, lookup func(string) (string, bool), output io.Writer) (Options, error) {
 	var o Options
 	var given seconds
-	fs := flag.NewFlagSet(DefaultKey, flag.ContinueOnError)
+	fs := flag.NewFlagSet(Name, flag.ContinueOnError)
 	fs.SetOutput(output)
 	cronJobV1 := o.bind(fs, &given)
 	ours := flagNames(fs)

@@ -8,6 +8,12 @@ import (
 	"time"
 )
 
+// Name is the program's executable, and Short what it does.
+const (
+	Name  = "kubernetes-reloader"
+	Short = "roll workloads when a ConfigMap or Secret changes"
+)
+
 // Options are the options of the original.
 type Options struct {
 	// Namespace is the only one that is watched; StateName is the ConfigMap with the digests.

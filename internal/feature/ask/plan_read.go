@@ -204,10 +204,10 @@ func (p *planner) live(ctx context.Context, o manifest.Object) (*unstructured.Un
 	err := p.Client.Get(ctx, client.ObjectKeyFromObject(o), found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil
 	case meta.IsNoMatchError(err):
 		p.note(fmt.Sprintf("the cluster has no kind %s of %s", o.GetKind(), o.GetAPIVersion()))
-		return nil, nil //nolint:nilnil // there can be none
+		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
 	}

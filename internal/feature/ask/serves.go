@@ -1,8 +1,16 @@
 package ask
 
 import (
+	"context"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -24,6 +32,35 @@ type Serves struct {
 	Kinds []kube.Kind
 	// Watches reports whether a namespace is watched; nil when nothing is known.
 	Watches func(namespace string) bool
+}
+
+// ServedBy is what a Deployment's controller handles according to its flags: everything when there
+// is no Deployment, or more than one.
+func ServedBy(ctx context.Context, c client.Reader, found []installation.Found) (Serves, error) {
+	if len(found) != 1 {
+		return Serves{}, nil
+	}
+	configured := found[0].Configured
+	v := Serves{
+		ReloadOff: !configured.Reload, ImagesOff: !configured.Images, Kinds: configured.Kinds,
+		Observe: configured.Words.Intent(nil, nil).Observe,
+	}
+	labelled := map[string]labels.Set{}
+	if configured.Selector != nil {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+		if err := c.List(ctx, list); err != nil {
+			if apierrors.IsForbidden(err) {
+				err = nil
+			}
+			return v, err
+		}
+		for _, ns := range list.Items {
+			labelled[ns.Name] = ns.Labels
+		}
+	}
+	v.Watches = func(namespace string) bool { return configured.Watches(namespace, labelled[namespace]) }
+	return v, nil
 }
 
 // State corrects a state by the flags: an input that the controller doesn't follow may have

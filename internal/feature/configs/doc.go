@@ -17,5 +17,9 @@
 //	       v                                              v ours did before a crash
 //	delivered == current                            record only
 //
-// A missing source keeps its place: the workload isn't restarted onto nothing.
+//	settled -- a rollout delivered another version, and the content changed back --> due
+//
+// Other keys or another algorithm make a new baseline (NewBasis). A replaced immutable source is
+// due and barred (ImmutableReplaced), because nodes keep the old copy. A missing source keeps its
+// place: the workload isn't restarted onto nothing.
 package configs

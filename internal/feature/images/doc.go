@@ -6,16 +6,21 @@
 // Registries are queried in the background; an assessment uses the last answer.
 // [Decide] is the whole rule for one container:
 //
-//	unresolved --- the registry answers ---> in step
-//	                                          |   ^
-//	           the tag has another digest, or |   | the rollout is healthy
-//	           the template has none          v   |
-//	                                          due (changed)
-//	                                          |   ^
-//	                       the rollout failed |   | the tag has a new digest
-//	                                          v   |
-//	                        due (put back), and the failed digest is quarantined
+//	unresolved -- the registry answers, and the template has ...
+//	  +-- the digest ---------------------------> in step --+
+//	  +-- a digest that another writer chose ---> pinned  --+ the tag has another digest,
+//	  |                                                     | or the template has none
+//	  +-- no digest, another repository or tag -> due  <----+
+//	                                               | our patch
+//	                                               v             every pod is available
+//	                                       in step, on trial  ---------------------------> in step
+//	                                               | the rollout failed
+//	                                               v              our patch
+//	                                        due (put back)  ---------------------------> quarantined
 //
-// A user who releases a reverted digest accepts the template as it is; an image that
-// another writer keeps replacing is contested and left alone.
+// A quarantined digest stays out until the tag has another digest or a user releases it; then
+// the image is due. Lockstep restores only a digest that was healthy here, and only when nothing
+// else can have caused the failure; otherwise it reports the failure. A due image doesn't roll out
+// while it is contested: another writer replaces it again and again. A user who releases a
+// reverted digest accepts the template as it is.
 package images

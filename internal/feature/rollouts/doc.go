@@ -13,20 +13,26 @@
 //
 // The states of a workload, with the verb that the loop uses in each:
 //
-//	             nothing asks for it
-//	ignore  <------------------------->  leave (in step)  <-----------+
-//	                                        |                         |
-//	               a source or tag changed  |   remember: another     |
-//	                                        |   rollout delivered it  |
-//	                                        v                         |
-//	     +-------------------------->  wait (quiet window) -----------+
-//	     | released, resumed,               |                         |
-//	     | changed again                    | quiet                   |
-//	     |                                  v                         |
-//	   hold  <----------------  held, paused, reverted?               |
-//	                                        | no                      |
-//	                                        v                         |
-//	               observe, or roll out / evict / refresh  -----------+
+//	ignore (nothing asks for it)
+//	  ^
+//	  v
+//	leave  <---------------------------------------------------+
+//	  |  a source or tag changed                               |
+//	  v                                                        |
+//	wait  -- another rollout or the next job: remember --------+
+//	  |  ^                                                     |
+//	  |  +-- released, resumed, changed again --  hold         |
+//	  v                                             ^          |
+//	held, paused, reverted, switched off?  -- yes --+          |
+//	  |  no                                                    |
+//	  v                                                        |
+//	observe, or roll out / evict / refresh  -------------------+
+//
+//	leave    in step; or there is nothing to do before a user or registry acts: a mistake, a
+//	         missing source, an input that another writer reverted, an image without an answer
+//	         or whose rollout failed
+//	wait     the quiet window; or the workload's controller hasn't acted on another writer's
+//	         change; or the template contains the change and a user has yet to replace older pods
 //
 // The record is written after the patch. After a crash in between, the next start finds
 // the delivery in the newest revisions.

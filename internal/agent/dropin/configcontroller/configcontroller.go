@@ -23,6 +23,15 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
+// Name is the program's executable, and Short what it does; ImageName and ImageShort are those
+// of the script that its image starts.
+const (
+	Name       = "config-controller"
+	Short      = "k8s-config-controller: files of a ConfigMap, and a reload request"
+	ImageName  = "start-config-controller"
+	ImageShort = "k8s-config-controller, as its image starts it"
+)
+
 // values are the original's flags.
 type values struct {
 	configMap, root, url, method string
@@ -84,7 +93,7 @@ func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
 	if home := env("HOME", ""); v.usualKubeconfig == "" && home != "" {
 		v.usualKubeconfig = filepath.Join(home, ".kube", "config")
 	}
-	f := pflag.NewFlagSet("config-controller", pflag.ContinueOnError)
+	f := pflag.NewFlagSet(Name, pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&v.configMap, "configmap", env("CONFIG_CONTROLLER_CONFIGMAP", ""), "[NS/]NAME of the ConfigMap")
 	f.StringVar(&v.root, "configroot", env("CONFIG_CONTROLLER_CONFIGROOT", ""), "directory to unpack into")

@@ -14,6 +14,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
 )
 
+// Name is the program's executable, and Short what it does.
+const (
+	Name  = "configmap-reload"
+	Short = "jimmidyson/configmap-reload: a request when a mounted directory changes"
+)
+
 // list is a flag that may be repeated.
 type list []string
 
@@ -45,7 +51,7 @@ func Usage() string {
 
 func newFlagSet() (*flag.FlagSet, *values) {
 	v := &values{}
-	f := flag.NewFlagSet("configmap-reload", flag.ContinueOnError)
+	f := flag.NewFlagSet(Name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.Var(&v.dirs, "volume-dir", "directory to watch; may be repeated")
 	f.Var(&v.archives, "volume-dir-archive", "not supported")

@@ -25,6 +25,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
 )
 
+// Name is the program's executable, and Short what it does.
+const (
+	Name  = "k8s-sidecar"
+	Short = "kiwigrid/k8s-sidecar: files of labelled ConfigMaps and Secrets"
+)
+
 // environment reads variables and collects mistakes.
 type environment struct {
 	lookup   func(string) (string, bool)
@@ -98,7 +104,7 @@ func unneeded() []string {
 // Parse parses the original's environment and its two flags.
 func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error) {
 	e := &environment{lookup: lookup}
-	flags := flag.NewFlagSet("k8s-sidecar", flag.ContinueOnError)
+	flags := flag.NewFlagSet(Name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	user := flags.String("req-username-file", e.get("REQ_USERNAME_FILE", ""), "")
 	password := flags.String("req-password-file", e.get("REQ_PASSWORD_FILE", ""), "")

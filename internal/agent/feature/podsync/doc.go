@@ -4,17 +4,19 @@
 // One generation (a content hash) at a time goes through
 //
 //	observe → stage → check → publish → notify → confirm → in step
-//	            ^        |                 |        |
-//	            |        | refused         | failed | failed, or no answer
-//	            |        v                 v        v
-//	            |     rejected           retry, at most MaxFailures times
-//	            |        |                 |
-//	            +--------+                 v
-//	        checked again later,       roll back to the previous set; the
-//	        or the sources changed     failed one is barred until the sources change
+//	            |       |        |        ^ |        |
+//	            +-------+--------+        | | failed | failed
+//	                    | refused,        | v        v
+//	                    v or failed      wait longer each time
+//	                 rejected               | MaxFailures, if RollBack is on
+//	     the same step again later;         v
+//	     from the start if the sources   roll back to the previous set; the failed
+//	     change                          one is barred until the sources change
 //
 // and only the newest matters. [Decide], a function of values, chooses the next
-// step; everything else gathers, acts and reports.
+// step; everything else gathers, acts and reports. Without a roll-back the agent notifies again
+// without a limit, and its health is bad from MaxFailures on. While the application is still
+// working on an answer, the agent only queries it again.
 //
 // Invariants:
 //   - a generation that its checker refused is never published, and the

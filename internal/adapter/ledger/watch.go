@@ -1,4 +1,4 @@
-package cli
+package ledger
 
 import (
 	"context"
@@ -18,10 +18,10 @@ const (
 	restAfterLook = time.Second
 )
 
-// whenRecordChanges calls look immediately, and again whenever the controller has written to the
+// WhenChanged calls look immediately, and again whenever the controller has written to the
 // record, until the context ends, which isn't an error: the user stopped the command. Without
 // permission to watch the record it polls.
-func whenRecordChanges(ctx context.Context, c client.WithWatch, namespace string, look func(context.Context) error) error {
+func WhenChanged(ctx context.Context, c client.WithWatch, namespace string, look func(context.Context) error) error {
 	var changes watch.Interface
 	defer func() { stopWatch(changes) }()
 	for ctx.Err() == nil {

@@ -329,7 +329,9 @@ func TestDecisionsSeeNoAdapter(t *testing.T) {
 }
 
 // TestOnlyTheCommandLineKnowsFlags: an error below it says what is wrong, and the
-// command line how its flags are spelled.
+// command line how its flags are spelled. The packages that put a program together read no flags
+// and link no command library, but they may name one in advice to the user: they alone know
+// which option a missing part needs, and their only user is the command line.
 func TestOnlyTheCommandLineKnowsFlags(t *testing.T) {
 	t.Parallel()
 	flag := regexp.MustCompile(`(^|[^-\w])--[a-z][a-z-]+`)
@@ -352,6 +354,13 @@ func TestOnlyTheCommandLineKnowsFlags(t *testing.T) {
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, p := range slices.Concat(packagesUnder(t, "internal/run"), packagesUnder(t, "internal/agent/run")) {
+		for _, dep := range p.Deps {
+			if isUnder(dep, "github.com/spf13/cobra") { // client-go links pflag
+				t.Errorf("%s links %s", short(p.ImportPath), dep)
+			}
 		}
 	}
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"runtime/debug"
@@ -12,8 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 // Environment is a program's view of its process.
@@ -47,32 +44,23 @@ func (e Environment) HandToLibraries(log logr.Logger) {
 	}
 }
 
-// LogOptions are the format of log lines, text or json, and the minimum level.
+// LogOptions are the format of log lines, text unless JSON is set, and the minimum level.
 type LogOptions struct {
-	Format, Level string
+	JSON  bool
+	Level slog.Level
 }
 
 // Logger makes the logger of a process that stops at the end of ctx, and passes it to the
 // libraries too.
-func (e Environment) Logger(ctx context.Context, w io.Writer, o LogOptions) (logr.Logger, error) {
-	level, err := commandline.LogLevel(o.Level)
-	if err != nil {
-		return logr.Logger{}, err
-	}
-	w = commandline.Raw(w) // The handlers escape what they log.
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: plainLevel}
-	var handler slog.Handler
-	switch o.Format {
-	case "text":
-		handler = slog.NewTextHandler(w, options)
-	case "json":
-		handler = slog.NewJSONHandler(commandline.JSON(w), options)
-	default:
-		return logr.Logger{}, fmt.Errorf("--log-format %q: want text or json", o.Format)
+func (e Environment) Logger(ctx context.Context, w io.Writer, o LogOptions) logr.Logger {
+	options := &slog.HandlerOptions{Level: o.Level, ReplaceAttr: plainLevel}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
+	if o.JSON {
+		handler = slog.NewJSONHandler(w, options)
 	}
 	log := logr.FromSlogHandler(stopLog{Handler: handler, stopped: ctx.Err})
 	e.HandToLibraries(log.V(1))
-	return log, nil
+	return log
 }
 
 // plainLevel writes DEBUG for every level below info; logr has many of them.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 )
@@ -18,18 +19,18 @@ func TestWhatAStopCutsOffIsNoError(t *testing.T) {
 	)
 	cases := map[string]struct {
 		reason  string
-		level   string
+		level   slog.Level
 		stopped bool
 		err     error
 		want    string
 	}{
-		"Released":         {"a stop releases the lease", "info", true, released, ""},
-		"Lost":             {"nobody asked for a stop", "info", false, released, "level=ERROR"},
-		"GivenUp":          {"a stop gives up requests", "info", true, given, ""},
-		"GivenUpInService": {"nobody asked for a stop", "info", false, given, "level=ERROR"},
-		"Failed":           {"what fails during a stop is an error", "info", true, full, "level=ERROR"},
-		"WithoutCause":     {"a line without an error", "info", true, nil, "level=ERROR"},
-		"Debugging":        {"who debugs sees all", "debug", true, released, "level=DEBUG"},
+		"Released":         {"a stop releases the lease", slog.LevelInfo, true, released, ""},
+		"Lost":             {"nobody asked for a stop", slog.LevelInfo, false, released, "level=ERROR"},
+		"GivenUp":          {"a stop gives up requests", slog.LevelInfo, true, given, ""},
+		"GivenUpInService": {"nobody asked for a stop", slog.LevelInfo, false, given, "level=ERROR"},
+		"Failed":           {"what fails during a stop is an error", slog.LevelInfo, true, full, "level=ERROR"},
+		"WithoutCause":     {"a line without an error", slog.LevelInfo, true, nil, "level=ERROR"},
+		"Debugging":        {"who debugs sees all", slog.LevelDebug, true, released, "level=DEBUG"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -37,10 +38,7 @@ func TestWhatAStopCutsOffIsNoError(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var out bytes.Buffer
-			log, err := Environment{}.Logger(ctx, &out, LogOptions{Format: "text", Level: tc.level})
-			if err != nil {
-				t.Fatal(err)
-			}
+			log := Environment{}.Logger(ctx, &out, LogOptions{Level: tc.level})
 			if tc.stopped {
 				stop()
 			}

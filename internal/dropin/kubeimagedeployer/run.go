@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -54,16 +55,13 @@ func Run(ctx context.Context, args []string, env run.Environment) int {
 		}
 		return commandline.ExitUsage
 	}
-	level := "info"
+	level := slog.LevelInfo
 	if o.Verbose > 1 {
-		level = "debug"
+		level = slog.LevelDebug
 	}
 	code := commandline.ExitUsage
-	var log logr.Logger
 	if err == nil {
-		log, err = env.Logger(ctx, env.Stderr, run.LogOptions{Format: "text", Level: level})
-	}
-	if err == nil {
+		log := env.Logger(ctx, commandline.Raw(env.Stderr), run.LogOptions{Level: level})
 		code, err = commandline.ExitFailed, serve(ctx, o, log, env)
 	}
 	if err != nil {

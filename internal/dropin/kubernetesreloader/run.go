@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,11 +49,7 @@ func Run(ctx context.Context, args []string, env run.Environment) int {
 		_, _ = fmt.Fprintln(env.Stdout, env.Version)
 		return commandline.ExitOK
 	}
-	log, err := env.Logger(ctx, env.Stdout, run.LogOptions{Format: "text", Level: "info"})
-	if err == nil {
-		err = serve(ctx, o, log, env)
-	}
-	if err != nil {
+	if err := serve(ctx, o, env.Logger(ctx, commandline.Raw(env.Stdout), run.LogOptions{Level: slog.LevelInfo}), env); err != nil {
 		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
 		return commandline.ExitFailed
 	}

@@ -41,8 +41,8 @@ func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
 	o.bindPlatforms(fs)
 	fs.StringSliceVar(&o.pullSecrets, "image-pull-secrets", nil, "names of the pull secrets that may be read, in any namespace that is watched (default all that pods and service accounts name)")
-	fs.StringVar(&o.webhook, "image-webhook-addr", "", "address at which registries tell of pushes, such as :8082 (default none); needs --image-webhook-secret-file")
-	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the secrets of those who tell of pushes, one on each line; re-read when it changes")
+	fs.StringVar(&o.webhook, "image-webhook-addr", "", "address at which registries report pushes, such as :8082 (default none); needs --image-webhook-secret-file")
+	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the secrets of the senders, one on each line; re-read when it changes")
 	o.reads.bind(fs)
 	o.bindRegistries(fs)
 }

@@ -26,7 +26,7 @@ func (c Config) application(parent *process.Parent) (parts podsync.Parts, child 
 		confirmer, err := application.NewConfirmer(c.App.Confirm, c.App.ConfirmTimeout, settings)
 		parts.Confirmer, mistakes = confirmer, append(mistakes, err)
 		if err == nil && len(c.App.Notify) == 0 && confirmer.Compares() {
-			mistakes = append(mistakes, errors.New("--confirm compares with what was before the application was told: give a --notify"))
+			mistakes = append(mistakes, errors.New("--confirm compares with the state before the notification: add a --notify"))
 		}
 	}
 	if c.App.Check != "" {

@@ -47,7 +47,7 @@ func (a *Agent) Health() []HealthCheck {
 	case s.RollBackFailures > 0:
 		application.Problem = fmt.Sprintf("generation %s cannot be rolled back: %s", s.Published, s.Message)
 	case s.Barred != "":
-		application.Problem = fmt.Sprintf("has not taken generation %s, which was put back in the place of %s: %s", s.Published, s.Barred, s.Message)
+		application.Problem = fmt.Sprintf("has not loaded generation %s, which was restored in the place of %s: %s", s.Published, s.Barred, s.Message)
 	default:
 		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
 	}

@@ -23,7 +23,7 @@ func (a *Agent) Metrics() []expofmt.Metric {
 		gauge("lockstep_sync_failures", "Failed deliveries of the published set in a row.", float64(s.Failures)),
 		gauge("lockstep_sync_files", "Files in the published set.", float64(s.Files)),
 		gauge("lockstep_sync_bytes", "Size of the published set.", float64(s.Bytes)),
-		gauge("lockstep_sync_last_notify_timestamp_seconds", "When the application was last told; 0 means never.", seconds(s)),
+		gauge("lockstep_sync_last_notify_timestamp_seconds", "When the application was last notified; 0 means never.", seconds(s)),
 	}
 	if a.parts.Age != nil {
 		_, age := a.parts.Age()

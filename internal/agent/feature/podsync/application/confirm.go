@@ -316,7 +316,7 @@ func (h haproxyProbe) ask(ctx context.Context, _ podsync.Delivery, baseline stri
 	before, known := parseReloads(baseline)
 	switch {
 	case !ok || !known:
-		return false, errors.New("the master socket does not tell of reloads")
+		return false, errors.New("the master socket does not report reloads")
 	case now.total <= before.total:
 		return false, errors.New("haproxy has not reloaded yet")
 	case now.failed > 0:

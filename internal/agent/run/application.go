@@ -19,8 +19,8 @@ func (c Config) application(parent *process.Parent) (parts podsync.Parts, child 
 	}
 	var mistakes []error
 	for _, spec := range c.App.Notify {
-		teller, err := application.NewTeller(spec, settings)
-		parts.Tellers, mistakes = append(parts.Tellers, teller), append(mistakes, err)
+		notifier, err := application.NewNotifier(spec, settings)
+		parts.Notifiers, mistakes = append(parts.Notifiers, notifier), append(mistakes, err)
 	}
 	if c.App.Confirm != "" {
 		confirmer, err := application.NewConfirmer(c.App.Confirm, c.App.ConfirmTimeout, settings)

@@ -147,13 +147,13 @@ func TestReportedOnce(t *testing.T) {
 		{"the first words again are news again", web("a"), "waits", true},
 	}
 	for _, s := range steps {
-		now := told{input.QuietWindow, s.text}
+		now := lastReport{input.QuietWindow, s.text}
 		if got := r.replace(s.key, now) != now; got != s.want {
 			t.Errorf("%s: %s of %s is new: %t", s.reason, s.text, s.key.Name, got)
 		}
 	}
 	r.forget(web("a"))
-	if before := r.replace(web("a"), told{text: "waits"}); before != (told{}) {
+	if before := r.replace(web("a"), lastReport{text: "waits"}); before != (lastReport{}) {
 		t.Error("a workload that is made anew is told of anew")
 	}
 }

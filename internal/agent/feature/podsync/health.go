@@ -38,9 +38,9 @@ func (a *Agent) applicationFailed(s Status) bool {
 // Health reports whether the application runs the published set and whether the sources
 // respond.
 func (a *Agent) Health() []HealthCheck {
-	a.told.mu.Lock()
-	s := a.told.status
-	a.told.mu.Unlock()
+	a.reported.mu.Lock()
+	s := a.reported.status
+	a.reported.mu.Unlock()
 	application := HealthCheck{Name: "application"}
 	switch {
 	case !a.applicationFailed(s):
@@ -71,15 +71,15 @@ func (a *Agent) stalled() string {
 // agent's own child, has been started. An earlier agent's set counts once the sources were
 // read, or could not be read in time.
 func (a *Agent) Startup() []HealthCheck {
-	a.told.mu.Lock()
-	defer a.told.mu.Unlock()
+	a.reported.mu.Lock()
+	defer a.reported.mu.Unlock()
 	f := HealthCheck{Name: "published"}
-	early := !a.told.complete && a.parts.Now().Sub(a.start.begun) < sourcePatience
+	early := !a.reported.complete && a.parts.Now().Sub(a.start.begun) < sourcePatience
 	pending := a.parts.Child != nil && a.parts.Child.Done() == nil
-	if a.told.status.Published == "" || early || pending {
-		f.Problem = "no set of files is in place yet: " + string(a.told.status.Reason)
-		if a.told.status.Message != "" {
-			f.Problem += ": " + a.told.status.Message
+	if a.reported.status.Published == "" || early || pending {
+		f.Problem = "no set of files is in place yet: " + string(a.reported.status.Reason)
+		if a.reported.status.Message != "" {
+			f.Problem += ": " + a.reported.status.Message
 		}
 	}
 	return []HealthCheck{f}

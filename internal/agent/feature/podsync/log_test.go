@@ -20,7 +20,7 @@ func TestLogAndSizeAfterAStep(t *testing.T) {
 		agent, put := run(t, w, func(o *podsync.Options) { o.Timing.RollBack, o.Timing.MaxFailures = true, 1 })
 		put("good")
 		synctest.Wait()
-		w.tell = func(n int) error {
+		w.notify = func(n int) error {
 			if n == 2 {
 				return errors.New("the application said no")
 			}

@@ -51,9 +51,9 @@ func TestPlanOfWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutRights: who may read only workloads and ConfigMaps of one namespace gets an
+// TestPlanWithoutPermissions: who may read only workloads and ConfigMaps of one namespace gets an
 // answer that says what was assumed, and no content.
-func TestPlanWithoutRights(t *testing.T) {
+func TestPlanWithoutPermissions(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "")
 	s.apply(t, secret("db", "key: one")+configMap("app", "key: one")+

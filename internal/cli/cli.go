@@ -69,7 +69,7 @@ func newRoot(env Environment) *cobra.Command {
 		Short: "Keep Kubernetes workloads in step with their configuration",
 		Long: `Lockstep keeps Kubernetes workloads in step with the configuration they run on.
 
-A changed ConfigMap or Secret restarts no pod by itself. Annotate a workload with
+Changing a ConfigMap or Secret doesn't restart pods. Annotate a workload with
 
     lockstep.dev/reload: auto
 

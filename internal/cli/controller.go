@@ -107,7 +107,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.own.Record, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
 	fs.StringVar(&o.own.Key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.DurationVar(&o.rollouts.Quiet, "quiet", o.rollouts.Quiet, "how long a workload's sources must be unchanged before it is rolled")
-	fs.DurationVar(&o.rollouts.MaxDelay, "max-delay", o.rollouts.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
+	fs.DurationVar(&o.rollouts.MaxDelay, "max-delay", o.rollouts.MaxDelay, "maximum time continuous changes can delay a rollout")
 	fs.IntVar(&o.rollouts.Workers, "workers", o.rollouts.Workers, "workloads that are looked at in parallel")
 	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run beside other replicas: one works, the others wait")
 	fs.StringVar(&o.server.LeaseName, "lease-name", defaultLeaseName, "name of the Lease for leader election")
@@ -140,7 +140,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	options.Now, options.Version = env.Now, env.Version
 	env.BoundGarbage()
 	if o.observe {
-		log.Info("observe mode: every decision is told, and no workload is written to")
+		log.Info("observe mode: every decision is reported, and no workload is written to")
 	}
 	if options.IsIdle() {
 		log.Info("nothing is switched on: start it with --reload, --images or --revisions")

@@ -47,8 +47,9 @@ func newRoll(env Environment) *cobra.Command {
 	o := rollOptions{}
 	cmd := &cobra.Command{
 		Use:   "roll KIND/NAME",
-		Short: "Move one workload to the current versions of its inputs, by hand",
-		Long: `Move one workload to the current versions of its ConfigMaps, Secrets and images, by hand.
+		Short: "Roll out one workload with the current versions of its inputs, by hand",
+		Long: `Roll out one workload with the current versions of its ConfigMaps, Secrets and images,
+by hand.
 
 The pod template gets what the controller would write there, so the rollout looks
 like any other, and the controller takes it as delivered. Pods restart, also where
@@ -59,16 +60,17 @@ image: its next Job reads the new content by itself. A workload that was reverte
 Images are those of the annotations image.lockstep.dev/CONTAINER. Registries are asked
 once, with the pull secrets of the pods as far as you may read them, then with Docker's
 configuration. Configuration and images come by one patch. When a registry does not
-answer, the rest is moved, and the exit code is 1. An image that another writer pinned to
+answer, the rest is rolled out, and the exit code is 1. An image that another writer pinned to
 a digest, or that was released, stays as it is, unless --force says otherwise.
 
-A workload that is in step is not moved, unless --force says so: it was given what
-exists. What is on record counts, because the annotation lockstep.dev/inputs shows
-only what Lockstep wrote itself, and not what another tool's rollout has loaded since.
-What was only observed counts as given too: --force delivers it.
+A workload that is in step is not rolled out, unless --force says so: the current
+versions were delivered to it. The record decides, because the annotation
+lockstep.dev/inputs shows only the versions that Lockstep wrote itself, and not those
+that another tool's rollout has loaded since. Versions that were only observed count as
+delivered too: --force delivers them.
 
 Without --now the command waits until the workload's sources have been unchanged
-for --quiet, and refuses to move a workload or source that carries a hold. An image that
+for --quiet, and refuses to roll out a workload or source that carries a hold. An image that
 is quarantined or contested then stays as it is.`,
 		Example: `  lockstep roll deployment/web -n shop
   lockstep roll statefulset/db --now
@@ -87,7 +89,7 @@ is quarantined or contested then stays as it is.`,
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
-	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and move images that were pinned by hand")
+	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and roll out images that were pinned by hand")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
 	o.images.reads.bind(fs)
@@ -206,7 +208,7 @@ func (r *roll) look(ctx context.Context, got rollouts.Gathered) (done bool, err 
 		if err := r.rollOut(ctx, got, input.Order{All: got.Observation.Findings, Due: d.Due, Kinds: got.Observation.Kinds}); err != nil {
 			return false, err
 		}
-		return true, unresolved(got.Observation, "everything else is moved")
+		return true, unresolved(got.Observation, "everything else is rolled out")
 	}
 	return false, r.wait(ctx, got.Observation, d)
 }
@@ -233,7 +235,7 @@ func (r *roll) inStep(got rollouts.Gathered) (bool, error) {
 		return true, err
 	}
 	all := input.Order{All: got.Observation.Findings, Due: got.Observation.Findings}
-	err := say(r.env.Stdout, "%s is in step: on record as given is %s; --force rolls it out all the same", got.Workload.Key, all.Shown(nil))
+	err := say(r.env.Stdout, "%s is in step: on record as delivered is %s; --force rolls it out all the same", got.Workload.Key, all.Shown(nil))
 	return true, err
 }
 
@@ -268,11 +270,11 @@ func (r *roll) refusal(got rollouts.Gathered) error {
 	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image change is only seen when the registry is queried.
 		return nil
 	case input.NotFollowed:
-		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to move it to", key)
+		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to roll out", key)
 	case input.NextJob:
 		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", key)
 	case input.Held, input.Quarantined, input.Contested:
-		return fmt.Errorf("%s: %s; use --now to move it all the same", key, d.Message)
+		return fmt.Errorf("%s: %s; use --now to roll it out all the same", key, d.Message)
 	default:
 		return fmt.Errorf("%s: %s", key, d.Message)
 	}

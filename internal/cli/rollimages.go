@@ -36,7 +36,7 @@ func (r *roll) leavePins(got rollouts.Gathered) {
 		if isPin(f) && r.known.Inputs[f.ID].RevertedTo == "" && !r.options.force {
 			f.Image, f.Shows = "", got.Workload.Shown[f.ID]
 			got.Observation.Findings[i] = f
-			r.say(fmt.Sprintf("%s stays as it is: the template has a digest that another writer chose, or a person accepted it; --force moves it", f.ID))
+			r.say(fmt.Sprintf("%s stays as it is: the template has a digest that another writer chose, or a user accepted it; --force rolls out the newest one", f.ID))
 		}
 	}
 }

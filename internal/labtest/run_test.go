@@ -68,7 +68,7 @@ func TestSweepRemovesOnlyWhatIsDead(t *testing.T) {
 	}
 }
 
-func TestSweepLeavesAFolderThatIsJustBeingMade(t *testing.T) {
+func TestSweepLeavesADirectoryThatIsJustBeingMade(t *testing.T) {
 	t.Setenv(program.CacheEnv, t.TempDir())
 	parent, err := runsDir()
 	if err != nil {

@@ -124,7 +124,7 @@ func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metr
 	if err != nil {
 		return fmt.Errorf("listen for notifications of registries on %s: %w", o.Addr, err)
 	}
-	p.log.Info("registries can tell of pushes", "address", listener.Addr().String())
+	p.log.Info("registries can report pushes", "address", listener.Addr().String())
 	leads := func() bool {
 		select {
 		case <-mgr.Elected():

@@ -82,7 +82,7 @@ func (p *parts) absent() []mirror.Role {
 func withUnwritable(r server.Readiness, problems map[string]string) server.Readiness {
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		r.Checks = append(r.Checks, server.Check{Name: "record " + name, Detail: fmt.Sprintf(
-			"%s: what its workloads were given is only in memory: %s", input.RecordUnwritable, problems[name])})
+			"%s: what was delivered to its workloads is only in memory: %s", input.RecordUnwritable, problems[name])})
 	}
 	return r
 }
@@ -99,7 +99,7 @@ func withNewerEntries(r server.Readiness, keys []string) server.Readiness {
 		names += ", …"
 	}
 	r.Checks = append(r.Checks, server.Check{Name: "record", Detail: fmt.Sprintf(
-		"%s: a newer version of Lockstep wrote %d entries that this one cannot read; their workloads are not moved until that version runs again: %s", input.RecordTooNew, len(keys), names)})
+		"%s: a newer version of Lockstep wrote %d entries that this one cannot read; their workloads are not rolled out until that version runs again: %s", input.RecordTooNew, len(keys), names)})
 	return r
 }
 

@@ -78,9 +78,9 @@ func TestKeyCheck(t *testing.T) {
 	}
 }
 
-// TestRightsOfKindsOfOneName: that one group's kind is not installed says nothing of
+// TestPermissionsOfKindsOfOneName: that one group's kind is not installed says nothing of
 // the permissions to another group's kind of the same name.
-func TestRightsOfKindsOfOneName(t *testing.T) {
+func TestPermissionsOfKindsOfOneName(t *testing.T) {
 	t.Parallel()
 	further, err := kube.ParseKind("apps.kruise.io/v1beta1/StatefulSet=spec.template")
 	if err != nil {

@@ -48,6 +48,6 @@ func (p *parts) announceUnwritable(name string, err error) {
 	p.announcer.Announce(announce.Event{
 		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: string(input.KindConfigMap), Namespace: p.options.Own.Namespace, Name: name},
 		Warning: true, Reason: string(input.RecordUnwritable), Action: "write",
-		Note: "what its workloads were given is only in memory until it can be written: " + err.Error(),
+		Note: "what was delivered to its workloads is only in memory until it can be written: " + err.Error(),
 	})
 }

@@ -44,7 +44,7 @@ func unplayedSessions() []unplayed {
 		{"docs/releases.md", "make release", compiles, "TestMake"},
 		{"docs/real-node.md", "", realNode, "TestRealNode"},
 		{"docs/doctor.md", "lockstep doctor", aDoctor, "TestDoctor"},
-		{"docs/troubleshooting.md", "kubectl -n lockstep-system port-forward", noPods, "TestMissingRightsToWrite"},
+		{"docs/troubleshooting.md", "kubectl -n lockstep-system port-forward", noPods, "TestMissingPermissionsToWrite"},
 		{"docs/sync.md", "lockstep-sync status", "it needs Unbound and a set that it refused", "TestUnbound"},
 		{"docs/migrate/kubernetes-reloader.md", "kubectl logs", noPods, "TestExample"},
 		{"docs/migrate/kube-image-deployer.md", "kubectl logs", noPods, "TestExample"},

@@ -109,8 +109,8 @@ func arguments(t *testing.T, i *installation) {
 	i.examine(t).expect(t, "controller", "problem", "would not start", "maximum delay")
 }
 
-// TestNoRights: what could not be checked is told, with the permission that is missing.
-func TestNoRights(t *testing.T) {
+// TestNoPermissions: what could not be checked is told, with the permission that is missing.
+func TestNoPermissions(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	stranger := labtest.NewAccount(t, i.Cluster, i.Namespace)

@@ -42,9 +42,9 @@ func TestWhatIsLookedAt(t *testing.T) {
 	i.examine(t).expect(t, "settings", "warning", "0 workloads looked at", "does not watch", i.Namespace)
 }
 
-// TestSelectedRights: any namespace may get the labels, so that permissions in some of them are not
+// TestSelectedPermissions: any namespace may get the labels, so that permissions in some of them are not
 // enough.
-func TestSelectedRights(t *testing.T) {
+func TestSelectedPermissions(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	i.account.AllowEverywhere(t, testkit.SecretRules()...)

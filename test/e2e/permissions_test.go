@@ -17,9 +17,9 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestMissingRightForSecrets: the rest works, the gap is shown, and a grant is
+// TestMissingPermissionForSecrets: the rest works, the gap is shown, and a grant is
 // picked up without a restart.
-func TestMissingRightForSecrets(t *testing.T) {
+func TestMissingPermissionForSecrets(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
@@ -52,9 +52,9 @@ func TestMissingRightForSecrets(t *testing.T) {
 	}
 }
 
-// TestMissingRightForNamespaces: what a workload was given is kept while nobody
+// TestMissingPermissionForNamespaces: what a workload was given is kept while nobody
 // knows whether its namespace asks for it.
-func TestMissingRightForNamespaces(t *testing.T) {
+func TestMissingPermissionForNamespaces(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
@@ -91,11 +91,11 @@ func TestMissingRightForNamespaces(t *testing.T) {
 	w.AwaitRollout(t, testkit.Web, "")
 }
 
-// TestMissingRightsToWrite: what is only written now and then would be missed when
+// TestMissingPermissionsToWrite: what is only written now and then would be missed when
 // it is too late. Readiness names each permission, and is false without those that
 // everything depends on. What only revisioned objects need is no news before there is
 // one.
-func TestMissingRightsToWrite(t *testing.T) {
+func TestMissingPermissionsToWrite(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
 	reads := []labtest.Rule{

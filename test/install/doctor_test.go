@@ -11,9 +11,9 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestDoctorMissesNoRight: what "lockstep doctor" takes for the permissions that the controller's
+// TestDoctorMissesNoPermission: what "lockstep doctor" takes for the permissions that the controller's
 // flags need, the chart grants, whatever is switched on.
-func TestDoctorMissesNoRight(t *testing.T) {
+func TestDoctorMissesNoPermission(t *testing.T) {
 	t.Parallel()
 	cluster := labtest.Shared(t, labtest.ArgoRollouts)
 	all := switches{reload: true, revisions: true, images: true, pods: true, secrets: []string{}}

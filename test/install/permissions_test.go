@@ -21,14 +21,14 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestRightsAreUsedAndSuffice runs the controller with exactly the roles that the chart
+// TestPermissionsAreUsedAndSuffice runs the controller with exactly the roles that the chart
 // renders: each capability alone, none and all, also only observed, cluster-wide and in one
 // namespace, which is named or has a label. All of them follow a further kind, too. The API
 // server's log has every request: none is denied, and no permission is without a request.
 //
 // Those that follow one namespace run together. Of those that follow all of them, the ones
 // that move different things run together.
-func TestRightsAreUsedAndSuffice(t *testing.T) {
+func TestPermissionsAreUsedAndSuffice(t *testing.T) {
 	t.Parallel()
 	audit := filepath.Join(t.TempDir(), "audit.log")
 	l := lab{cluster: labtest.Private(t, labtest.Options{

@@ -107,10 +107,10 @@ func TestUnclearWishToObserve(t *testing.T) {
 	}
 }
 
-// TestMissingRightForAKind: the others are followed, the gap is shown and counted,
+// TestMissingPermissionForAKind: the others are followed, the gap is shown and counted,
 // and a grant is picked up. What changed before it is nothing to a workload that was
 // not followed then.
-func TestMissingRightForAKind(t *testing.T) {
+func TestMissingPermissionForAKind(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, configMap("app", "key: one")+deployment("web", auto, uses("configmap/app"))+workload("StatefulSet", "db", auto, uses("configmap/app")))
 	account := labtest.NewAccount(t, s.Cluster, s.Own)

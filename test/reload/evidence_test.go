@@ -66,8 +66,8 @@ func TestRevertedWithOtherKeys(t *testing.T) {
 	s.checkRollouts(t, "the tool's and the person's", 2, web)
 }
 
-// TestUndoWithoutTheRightToRevisions: it is judged as soon as there is the permission.
-func TestUndoWithoutTheRightToRevisions(t *testing.T) {
+// TestUndoWithoutThePermissionToRevisions: it is judged as soon as there is the permission.
+func TestUndoWithoutThePermissionToRevisions(t *testing.T) {
 	t.Parallel()
 	s := two(t, "Deployment")
 	account := labtest.NewAccount(t, s.Cluster, s.Own)

@@ -220,7 +220,7 @@ func TestFailedTogether(t *testing.T) {
 	g.pass(t)
 	g.annotate(t, web, settings.Quiet, testkit.Quiet)
 	g.AwaitEvent(t, "web", "Normal Reloaded", "configmap/app", "image/app")
-	g.AwaitEvent(t, "web", "Warning RolloutFailed", "image/app", "configuration was given together with it")
+	g.AwaitEvent(t, "web", "Warning RolloutFailed", "image/app", "configuration was delivered together with it")
 	g.checkImage(t, "it stays", second)
 	counted := func(want bool) {
 		t.Helper()

@@ -58,7 +58,7 @@ spec: {schedule: "0 3 * * *", jobTemplate: {spec: {template: {spec: {restartPoli
 	g.checkRollouts(t, "and only once", 1, web)
 
 	output = g.rollImage(t, 1, "rolled out", "deployment/stuck", "--now")
-	if !strings.Contains(output, settings.ImagePrefix+"app") || !strings.Contains(output, "everything else is moved") {
+	if !strings.Contains(output, settings.ImagePrefix+"app") || !strings.Contains(output, "everything else is rolled out") {
 		t.Errorf("it does not say what the registry answered: %s", output)
 	}
 	if shown := g.shown(t, "deployment/stuck"); shown != "configmap/app~"+short("two") {

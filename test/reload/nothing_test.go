@@ -113,9 +113,9 @@ func TestSourceArrivesAfterItsWorkload(t *testing.T) {
 	s.awaitRollouts(t, "deployment/at-once-0", 1)
 }
 
-// TestOptingInRestartsNobody: a workload that has run for a while, and whose
+// TestOptingInRestartsNoPod: a workload that has run for a while, and whose
 // ConfigMap has changed since, is not restarted by whatever makes us follow it.
-func TestOptingInRestartsNobody(t *testing.T) {
+func TestOptingInRestartsNoPod(t *testing.T) {
 	t.Parallel()
 	names := []string{"annotated", "annotated-away", "by-namespace", "by-flag"}
 	s := newStage(t, configMap("app", "key: one"))

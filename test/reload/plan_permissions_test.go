@@ -42,7 +42,7 @@ func TestPlanOfWhatIsNew(t *testing.T) {
 	want := map[string]planned{
 		"deployment/web":    {Would: "roll by its own template", Reason: "Baseline", Because: "its template changes: it names configmap/app-2"},
 		"deployment/leaves": {Would: "stop being followed", Reason: "NotFollowed", Because: "nothing asks to follow it any more"},
-		"deployment/joins":  {Would: "be followed from now on", Reason: "Following", Because: "configmap/app-1; what it runs is taken as given"},
+		"deployment/joins":  {Would: "be followed from now on", Reason: "Following", Because: "configmap/app-1; what it runs becomes the baseline"},
 		"deployment/sealed": {Would: "nothing", Reason: "InStep", Because: "the files change nothing that it uses"},
 		"deployment/new":    {Would: "start", Reason: "Baseline", Because: "it is new; follows configmap/app-2"},
 	}
@@ -51,9 +51,9 @@ func TestPlanOfWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutRights: who may read only workloads and ConfigMaps of one namespace gets an
+// TestPlanWithoutPermissions: who may read only workloads and ConfigMaps of one namespace gets an
 // answer that says what was assumed, and no content.
-func TestPlanWithoutRights(t *testing.T) {
+func TestPlanWithoutPermissions(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "")
 	s.apply(t, secret("db", "key: one")+configMap("app", "key: one")+

@@ -40,7 +40,7 @@ func TestRollInStep(t *testing.T) {
 		t.Fatalf("the template shows %q, want what Lockstep wrote last", shown)
 	}
 	output, code := s.roll(t, web)
-	if code != 0 || !strings.Contains(output, "is in step: on record as given") || !strings.Contains(output, "--force") {
+	if code != 0 || !strings.Contains(output, "is in step: on record as delivered") || !strings.Contains(output, "--force") {
 		t.Errorf("roll ended with %d and says %q", code, output)
 	}
 	s.checkRollouts(t, "in step", 2, web)
@@ -53,7 +53,7 @@ func TestRollInStep(t *testing.T) {
 	s.change(t, "configmap/app", "{data: {key: four}}")
 	s.AwaitEvent(t, "web", "WouldReload", "configmap/app")
 	s.awaitKnown(t, deploy, "web", versionOf("four"))
-	if output, code := s.roll(t, web); code != 0 || !strings.Contains(output, "on record as given") {
+	if output, code := s.roll(t, web); code != 0 || !strings.Contains(output, "on record as delivered") {
 		t.Errorf("after observe mode roll ended with %d and says %q", code, output)
 	}
 	s.change(t, web, "{spec: {paused: true}}")

@@ -62,7 +62,7 @@ func (a *asked) take() []string {
 	return all
 }
 
-func rightsIn(namespaces ...string) []Permission {
+func permissionsIn(namespaces ...string) []Permission {
 	needed := []Permission{{Verb: "patch", Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "own", Use: "the record"}}
 	for _, ns := range namespaces {
 		for _, kind := range []string{"deployments", "daemonsets"} {
@@ -79,7 +79,7 @@ func TestOneAnswerCoversAllNamespaces(t *testing.T) {
 	server := &asked{grants: func(a authorizationv1.ResourceAttributes) bool {
 		return a.Resource != "daemonsets" || a.Namespace == "shop"
 	}}
-	r := NewPermissions(server, rightsIn("shop", "blog", "wiki"))
+	r := NewPermissions(server, permissionsIn("shop", "blog", "wiki"))
 	r.ask(t.Context(), r.needed)
 	want := []string{"patch configmaps own", "patch deployments", "patch daemonsets", "patch daemonsets shop", "patch daemonsets blog", "patch daemonsets wiki"}
 	if got := server.take(); !slices.Equal(got, want) {
@@ -109,14 +109,14 @@ func TestNamedByTheCluster(t *testing.T) {
 	}
 }
 
-// TestMissingRightsAreAskedForLessAndLess: what is missing for good costs next to
+// TestMissingPermissionsAreAskedForLessAndLess: what is missing for good costs next to
 // nothing; all permissions are asked for now and then; a grant is noticed.
-func TestMissingRightsAreAskedForLessAndLess(t *testing.T) {
+func TestMissingPermissionsAreAskedForLessAndLess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var granted atomic.Bool
 		server := &asked{grants: func(a authorizationv1.ResourceAttributes) bool { return granted.Load() || a.Resource != "daemonsets" }}
-		r := NewPermissions(server, rightsIn("shop"))
+		r := NewPermissions(server, permissionsIn("shop"))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- r.Run(ctx) }()
@@ -154,7 +154,7 @@ func TestMissingRightsAreAskedForLessAndLess(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	server := &asked{grants: func(authorizationv1.ResourceAttributes) bool { return false }}
-	r := NewPermissions(server, rightsIn("shop"))
+	r := NewPermissions(server, permissionsIn("shop"))
 	r.ask(t.Context(), r.needed)
 	before, _ := r.Missing()
 	server.err = errors.New("the API server is down")

@@ -22,7 +22,7 @@ func benchEntry(key kube.Key, due int) record.Entry {
 	e := record.Entry{
 		ID: key.ID(), UID: "b2b7f7a4-9c55-4c8a-8f6c-0d9a6f1f2a3b", Inputs: map[input.ID]record.Delivered{},
 		Pending:  record.Pending{PendingSince: at, DelaySince: at},
-		Account:  record.Account{RolledOutAt: at, Accounted: 3, Template: record.Template{Generation: 4, Sum: strings.Repeat("7", 10)}},
+		Coverage: record.Coverage{RolledOutAt: at, Accounted: 3, Template: record.Template{Generation: 4, Sum: strings.Repeat("7", 10)}},
 		Decision: record.NewDecision(input.QuietWindow, "configmap/config-0 changed: waits until its sources are quiet", at, at.Add(5*time.Second)),
 	}
 	for i := range 5 {

@@ -37,7 +37,7 @@ func sameShard(r *Records, shard *shard, namespace string) func() kube.Key {
 func baseline(key kube.Key, inputs int) record.Entry {
 	e := record.Entry{
 		ID: key.ID(), UID: strings.Repeat("u", 36), Inputs: map[input.ID]record.Delivered{},
-		Account: record.Account{AsOf: time.Unix(1_800_000_000, 0), Accounted: 1, Template: record.Template{Generation: 1, Sum: strings.Repeat("f", 32)}},
+		Coverage: record.Coverage{AsOf: time.Unix(1_800_000_000, 0), Accounted: 1, Template: record.Template{Generation: 1, Sum: strings.Repeat("f", 32)}},
 	}
 	for i := range inputs {
 		e.Inputs[input.ConfigMap(fmt.Sprint("settings-", i))] = record.Delivered{

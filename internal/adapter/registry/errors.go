@@ -10,36 +10,36 @@ import (
 	"time"
 )
 
-// Kind is what a failure means for the caller.
-type Kind string
+// FailureKind is what a failure means for the caller.
+type FailureKind string
 
 // The kinds of failures.
 const (
 	// Unreachable is a registry that does not respond, or not in time.
-	Unreachable Kind = "Unreachable"
+	Unreachable FailureKind = "Unreachable"
 	// Denied is a registry that requires other credentials.
-	Denied Kind = "Denied"
+	Denied FailureKind = "Denied"
 	// Missing is a repository, tag or manifest that does not exist.
-	Missing Kind = "Missing"
+	Missing FailureKind = "Missing"
 	// Limited is a registry that refuses requests until a certain time.
-	Limited Kind = "Limited"
+	Limited FailureKind = "Limited"
 	// Broken is a response that doesn't make sense, such as an internal error.
-	Broken Kind = "Broken"
+	Broken FailureKind = "Broken"
 	// Untrue is a response that contradicts itself. It isn't used.
-	Untrue Kind = "Untrue"
+	Untrue FailureKind = "Untrue"
 	// TooLarge is a response beyond a bound of this client. It isn't used.
-	TooLarge Kind = "TooLarge"
+	TooLarge FailureKind = "TooLarge"
 	// NoMatch is a repository without a wanted tag.
-	NoMatch Kind = "NoMatch"
+	NoMatch FailureKind = "NoMatch"
 	// NoPlatform is an image that does not exist for a required platform.
-	NoPlatform Kind = "NoPlatform"
+	NoPlatform FailureKind = "NoPlatform"
 	// Shrunk is a list of tags that lacks the newest tag of an earlier list.
-	Shrunk Kind = "Shrunk"
+	Shrunk FailureKind = "Shrunk"
 )
 
 // Error is a failed query.
 type Error struct {
-	Kind Kind
+	Kind FailureKind
 	// What was queried: "digest of registry.example/app:1".
 	What string
 	// Answer of the registry, in its own words if it sent any.
@@ -72,7 +72,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Cause }
 
 // KindOf is the kind of an error, or empty if it isn't a registry error.
-func KindOf(err error) Kind {
+func KindOf(err error) FailureKind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}

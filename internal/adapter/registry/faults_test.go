@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		spoil  func(http.ResponseWriter, *http.Request) bool
-		kind   registry.Kind
+		kind   registry.FailureKind
 		words  string
 		// held is for how long no further request is made, at least and at most.
 		atLeast, atMost time.Duration
@@ -94,8 +94,8 @@ func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		headers map[string]string
-		head    registry.Kind // of the next question for a digest
-		read    registry.Kind // of the next one that reads a manifest
+		head    registry.FailureKind // of the next question for a digest
+		read    registry.FailureKind // of the next one that reads a manifest
 	}{
 		"some are left":      {map[string]string{"ratelimit-remaining": "76;w=21600"}, "", ""},
 		"Docker Hub":         {map[string]string{"ratelimit-remaining": "0;w=21600"}, "", registry.Limited},
@@ -138,7 +138,7 @@ func TestBrokenTokenServer(t *testing.T) {
 	push(t, s, "app", "1", "a")
 	for answer, want := range map[string]struct {
 		status int
-		kind   registry.Kind
+		kind   registry.FailureKind
 	}{
 		`{"token": "hunter2`:         {200, registry.Untrue},
 		`{"token": ""}`:              {200, registry.Untrue},

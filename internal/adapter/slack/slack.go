@@ -170,12 +170,12 @@ func (a *Announcer) post(ctx context.Context, text string) (time.Duration, error
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.options.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, errors.New("tell Slack: the webhook is no URL")
+		return 0, errors.New("notify Slack: the webhook is not a URL")
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := a.client.Do(request)
 	if err != nil {
-		return again, fmt.Errorf("tell Slack: %w", withoutURL(err))
+		return again, fmt.Errorf("notify Slack: %w", withoutURL(err))
 	}
 	defer response.Body.Close()
 	switch status := response.StatusCode; {
@@ -186,9 +186,9 @@ func (a *Announcer) post(ctx context.Context, text string) (time.Duration, error
 		if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16); err == nil && seconds > 0 {
 			pause = min(time.Duration(seconds)*time.Second, lastPause)
 		}
-		return pause, fmt.Errorf("tell Slack: it answered %s; the messages are sent again", response.Status)
+		return pause, fmt.Errorf("notify Slack: it answered %s; the messages are sent again", response.Status)
 	default:
-		return 0, fmt.Errorf("tell Slack: it answered %s; the messages are dropped, check the webhook", response.Status)
+		return 0, fmt.Errorf("notify Slack: it answered %s; the messages are dropped, check the webhook", response.Status)
 	}
 }
 

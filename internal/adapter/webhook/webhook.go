@@ -156,7 +156,7 @@ func (e *endpoint) check(format notification.Format, repositories []tagspec.Repo
 	checked := 0
 	for _, repository := range repositories {
 		watched := e.Check(repository)
-		e.Log.V(1).Info("a registry tells of a push", "repository", repository.String(), "format", format.Name, "watched", watched)
+		e.Log.V(1).Info("a registry reports a push", "repository", repository.String(), "format", format.Name, "watched", watched)
 		if watched {
 			checked++
 		}

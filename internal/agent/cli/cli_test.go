@@ -75,7 +75,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"bad health address":      {append(good, "--health-addr=8080"), `health address "8080"`},
 		"bad confirm":             {append(good, "--confirm=metric:x@http://h/"), "confirm metric"},
 		"confirm without a URL":   {append(good, "--confirm=metric:x>before"), "want a URL behind it"},
-		"compared, never told":    {append(good, "--confirm=metric:x>before@http://h/"), "give a --notify"},
+		"compared, never told":    {append(good, "--confirm=metric:x>before@http://h/"), "add a --notify"},
 		"no stall deadline":       {append(good, "--stall-deadline=0"), "--stall-deadline 0s: want a positive time"},
 		"bad expression":          {append(good, "--confirm=body:[@http://h/"), "confirm body"},
 		"bad check":               {append(good, "--check='"), "check: a quote or a backslash is not closed"},

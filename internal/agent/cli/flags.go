@@ -129,7 +129,7 @@ func (f *flags) bindApplication(fs *pflag.FlagSet) {
 	fs.DurationVar(&a.CommandTimeout, "notify-timeout", a.CommandTimeout, "time limit of commands and sockets in --notify")
 	fs.StringVar(&a.Confirm, "confirm", "", "URL, body:REGEXP@URL, metric:NAME==NUMBER@URL, metric:NAME>before@URL (also != >= <= <), exec:COMMAND, workers:child|name:X, haproxy:SOCKET, or none")
 	fs.DurationVar(&a.ConfirmTimeout, "confirm-timeout", a.ConfirmTimeout, "time limit of the confirmation")
-	fs.StringVar(&f.app.initialNotify, "initial-notify", string(podsync.NotifyIfChanged), "tell the application of the first set: never, if-changed or always")
+	fs.StringVar(&f.app.initialNotify, "initial-notify", string(podsync.NotifyIfChanged), "notify the application of the first set: never, if-changed or always")
 	fs.StringVar(&f.app.stopSignal, "stop-signal", "TERM", "signal that asks the child to end")
 	fs.DurationVar(&f.base.Child.Grace, "stop-grace", f.base.Child.Grace, "time the child has to end before its process group is killed")
 }
@@ -154,7 +154,7 @@ func (f *flags) bindHTTP(fs *pflag.FlagSet) {
 
 func (f *flags) bindTiming(fs *pflag.FlagSet) {
 	t := &f.base.Sync.Timing
-	fs.DurationVar(&t.Quiet, "quiet", t.Quiet, "how long the sources have to be still before a change moves")
+	fs.DurationVar(&t.Quiet, "quiet", t.Quiet, "how long the sources must be unchanged before a change is published")
 	fs.DurationVar(&t.MaxWait, "max-wait", t.MaxWait, "longest time to wait for quiet; 0 means no limit")
 	fs.DurationVar(&t.MinInterval, "min-interval", t.MinInterval, "least time between two reloads")
 	fs.DurationVar(&t.Retry, "retry", t.Retry, "first pause after a failed delivery; doubles with each")

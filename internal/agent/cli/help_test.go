@@ -56,10 +56,10 @@ wait     for 250ms without a change, at most 2s
 stage    the whole set beside the one in place
 check    with app -t {dir}, within 30s
 write    ` + root + `, layout links, files 0644, directories 0755
-tell     POST http://127.0.0.1:9090/-/reload, within 10s, header X-Key
-tell     POST http://other/x, within 3s, bearer token from /token
-ask      GET http://127.0.0.1:9090/metrics, within 10s, header X-Key until metric up==1, for 30s
-failure  again after 500ms, growing to 30s; after 5 failures the set before is put back
+notify   POST http://127.0.0.1:9090/-/reload, within 10s, header X-Key
+notify   POST http://other/x, within 3s, bearer token from /token
+confirm  GET http://127.0.0.1:9090/metrics, within 10s, header X-Key until metric up==1, for 30s
+failure  again after 500ms, growing to 30s; after 5 failures the previous set is restored
 serve    /healthz, /readyz, /startupz and /metrics on :8080
 `
 	if stdout != want || code != 0 {
@@ -72,7 +72,7 @@ serve    /healthz, /readyz, /startupz and /metrics on :8080
 		t.Errorf("a mistake: code %d, %s", code, stderr)
 	}
 	stdout, _, code = run(t, "explain", "config-controller", "--configmap=web/app", "--configroot=/c", "--", "app", "-v")
-	if code != 0 || !strings.Contains(stdout, "start    app -v, after the first set\ntell     signal:HUP\n") {
+	if code != 0 || !strings.Contains(stdout, "start    app -v, after the first set\nnotify   signal:HUP\n") {
 		t.Errorf("code %d\n%s", code, stdout)
 	}
 }
@@ -115,13 +115,13 @@ func TestTheLogTellsWhatHappened(t *testing.T) {
 	agentkit.Write(t, filepath.Join(source, "a"), "bad")
 	a.WantLog("refused: ")
 	first, _, _ := strings.Cut(a.Stderr(), "\n")
-	for _, want := range []string{"version=", `sources="directory ` + source, "root=" + a.Root, `check="sh …"`, `tell="command true …"`} {
+	for _, want := range []string{"version=", `sources="directory ` + source, "root=" + a.Root, `check="sh …"`, `notify="command true …"`} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the first line has no %s:\n%s", want, first)
 		}
 	}
 	at := 0
-	for _, want := range []string{"msg=checked ", "msg=published ", "msg=told ", `msg="refused: run sh: exit status 1" `} {
+	for _, want := range []string{"msg=checked ", "msg=published ", "msg=notified ", `msg="refused: run sh: exit status 1" `} {
 		next := strings.Index(a.Stderr(), want)
 		if next < at {
 			t.Errorf("the log does not say %s in its place", want)

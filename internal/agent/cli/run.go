@@ -202,7 +202,7 @@ func newRootCommand(env Env) *cobra.Command {
 		Use:   "lockstep-sync [flags] [-- COMMAND ARGS…]",
 		Short: "Keep a pod's files in step with ConfigMaps and Secrets, and the application in step with the files",
 		Long: "Keeps a directory equal to ConfigMaps, Secrets or a mounted directory: staged, checked, published atomically,\n" +
-			"the application told and asked. With a command after -- the agent is its parent process.\n\n" +
+			"the application notified and queried. With a command after -- the agent is its parent process.\n\n" +
 			"In the place of another program it takes that one's command line and variables, as an executable of\n" +
 			"its name or as \"lockstep-sync NAME\", which lists them with --help:\n\n" + strings.TrimSuffix(predecessorTable(), "\n"),
 		SilenceErrors: true, SilenceUsage: true,

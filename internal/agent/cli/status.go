@@ -61,7 +61,7 @@ func newStatusCommand(env Env) *cobra.Command {
 	var root, layout, output string
 	var check bool
 	cmd := &cobra.Command{
-		Use: "status --root DIRECTORY", Short: "Tell what an agent observed, published and confirmed",
+		Use: "status --root DIRECTORY", Short: "Show what an agent observed, published and confirmed",
 		Args: usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if output != "text" && output != "json" {
@@ -155,7 +155,7 @@ func unconfirmed(s podsync.Status) string {
 	case s.Initial == s.Published:
 		return "the application reads the published set when it starts"
 	case s.Delivered == s.Published:
-		return "the application was told of the published set and is not asked"
+		return "the application was notified of the published set and is not queried"
 	}
 	return ""
 }

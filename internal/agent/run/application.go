@@ -19,14 +19,14 @@ func (c Config) application(parent *process.Parent) (parts podsync.Parts, child 
 	}
 	var mistakes []error
 	for _, spec := range c.App.Notify {
-		teller, err := application.NewTeller(spec, settings)
-		parts.Tellers, mistakes = append(parts.Tellers, teller), append(mistakes, err)
+		notifier, err := application.NewNotifier(spec, settings)
+		parts.Notifiers, mistakes = append(parts.Notifiers, notifier), append(mistakes, err)
 	}
 	if c.App.Confirm != "" {
 		confirmer, err := application.NewConfirmer(c.App.Confirm, c.App.ConfirmTimeout, settings)
 		parts.Confirmer, mistakes = confirmer, append(mistakes, err)
 		if err == nil && len(c.App.Notify) == 0 && confirmer.Compares() {
-			mistakes = append(mistakes, errors.New("--confirm compares with what was before the application was told: give a --notify"))
+			mistakes = append(mistakes, errors.New("--confirm compares with the state before the notification: add a --notify"))
 		}
 	}
 	if c.App.Check != "" {

@@ -29,7 +29,7 @@ func (c Config) Describe() []Step {
 		steps = append(steps, Step{"start", strings.Join(c.Child.Args, " ") + ", after the first set" + c.stopNote()})
 	}
 	if c.Sync.Once {
-		return append(steps, Step{"end", "after the first set; the application is neither told nor asked"})
+		return append(steps, Step{"end", "after the first set; the application is neither notified nor queried"})
 	}
 	steps = append(steps, c.describeApplication()...)
 	if c.HealthAddr != "" {
@@ -139,20 +139,20 @@ func (c Config) describeApplication() []Step {
 		if strings.HasPrefix(what, "command ") || strings.HasPrefix(what, "line ") {
 			what += fmt.Sprintf(", within %s", c.App.CommandTimeout)
 		}
-		steps = append(steps, Step{"tell", what})
+		steps = append(steps, Step{"notify", what})
 	}
 	if len(c.App.Notify) == 0 {
-		steps = append(steps, Step{"tell", "nobody"})
+		steps = append(steps, Step{"notify", "nothing"})
 	}
 	switch c.Sync.InitialNotify {
 	case podsync.NotifyAlways:
-		steps = append(steps, Step{"tell", "also of the first set, each time the agent starts"})
+		steps = append(steps, Step{"notify", "of the first set too, each time the agent starts"})
 	case podsync.NotifyNever:
-		steps = append(steps, Step{"tell", "not of the first set"})
+		steps = append(steps, Step{"notify", "not of the first set"})
 	case podsync.NotifyIfChanged:
 	}
 	if c.App.Confirm != "" {
-		steps = append(steps, Step{"ask", h.Describe(c.App.Confirm, true, true) + ", for " + c.App.ConfirmTimeout.String()})
+		steps = append(steps, Step{"confirm", h.Describe(c.App.Confirm, true, true) + ", for " + c.App.ConfirmTimeout.String()})
 	}
 	return append(steps, Step{"failure", c.describeFailure()})
 }
@@ -161,7 +161,7 @@ func (c Config) describeFailure() string {
 	t := c.Sync.Timing
 	then := "health is red"
 	if t.RollBack {
-		then = "the set before is put back"
+		then = "the previous set is restored"
 	}
 	failures := "1 failure"
 	if t.MaxFailures != 1 {
@@ -169,7 +169,7 @@ func (c Config) describeFailure() string {
 	}
 	text := fmt.Sprintf("again after %s, growing to %s; after %s %s", t.Retry, t.MaxRetry.Round(time.Millisecond), failures, then)
 	if t.StartGrace != Default().Sync.Timing.StartGrace {
-		text += fmt.Sprintf("; one that cannot be asked counts as starting for %s", t.StartGrace)
+		text += fmt.Sprintf("; one that cannot be reached counts as starting for %s", t.StartGrace)
 	}
 	return text
 }
@@ -178,13 +178,13 @@ func (c Config) describeFailure() string {
 // only the program.
 func (c Config) Summary() []any {
 	c = c.complete()
-	var sources, tell []string
+	var sources, notify []string
 	for _, s := range c.Sync.Sources {
 		sources = append(sources, s.Name)
 	}
 	h := c.http()
 	for _, spec := range c.App.Notify {
-		tell = append(tell, h.Describe(spec, false, false))
+		notify = append(notify, h.Describe(spec, false, false))
 	}
 	var all []any
 	add := func(name, value string) {
@@ -195,9 +195,9 @@ func (c Config) Summary() []any {
 	add("sources", strings.Join(sources, ", "))
 	add("root", c.Volume.Root)
 	add("check", application.Command(c.App.Check, false))
-	add("tell", strings.Join(tell, "; "))
+	add("notify", strings.Join(notify, "; "))
 	if c.App.Confirm != "" {
-		add("ask", h.Describe(c.App.Confirm, true, false))
+		add("confirm", h.Describe(c.App.Confirm, true, false))
 	}
 	if len(c.Child.Args) > 0 {
 		add("child", c.Child.Args[0])

@@ -12,7 +12,7 @@ import (
 func usual() record.Entry {
 	e := record.Entry{
 		ID: "Deployment.apps/shop/web", UID: "8a1f7f5e-0f0c-4f5e-9d3b-2b1f6a4c9e10", Inputs: map[input.ID]record.Delivered{},
-		Account: record.Account{RolledOutAt: time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC), Accounted: 7, Template: record.Template{Generation: 9, Sum: sum}},
+		Coverage: record.Coverage{RolledOutAt: time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC), Accounted: 7, Template: record.Template{Generation: 9, Sum: sum}},
 	}
 	for _, id := range []input.ID{input.ConfigMap("app"), input.ConfigMap("web-settings"), input.Secret("db")} {
 		e.Inputs[id] = record.Delivered{Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Was: sum[:10]}

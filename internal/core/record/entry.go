@@ -98,7 +98,7 @@ type Entry struct {
 	// Inputs that were delivered.
 	Inputs map[input.ID]Delivered
 	Pending
-	Account
+	Coverage
 	// Released is the resource version of the last release that was carried out, zero
 	// before the first.
 	Released int64
@@ -128,8 +128,8 @@ type Pending struct {
 	DelaySince time.Time
 }
 
-// Account is up to which point the entry takes the workload's history into account.
-type Account struct {
+// Coverage is up to which point the entry takes the workload's history into account.
+type Coverage struct {
 	// RolledOutAt is the API server's time of our last patch that the entry takes into
 	// account, zero before the first.
 	RolledOutAt time.Time

@@ -34,7 +34,7 @@ func full() record.Entry {
 			PendingSince: time.Date(2026, 11, 15, 3, 4, 5, 678, time.UTC),
 			DelaySince:   time.Date(2026, 11, 15, 3, 4, 6, 0, time.UTC),
 		},
-		Account: record.Account{
+		Coverage: record.Coverage{
 			RolledOutAt: time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC),
 			AsOf:        time.Date(2026, 11, 15, 3, 4, 2, 0, time.UTC),
 			Accounted:   8,

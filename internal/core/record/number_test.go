@@ -11,7 +11,7 @@ import (
 // keeps it and writes another generation beside it; then it says nothing.
 func TestNumber(t *testing.T) {
 	t.Parallel()
-	e := record.Entry{ID: "id", UID: "uid", Account: record.Account{Template: record.Template{Generation: 9, Sum: "abc", Number: 3, Made: true}, Accounted: 3}}
+	e := record.Entry{ID: "id", UID: "uid", Coverage: record.Coverage{Template: record.Template{Generation: 9, Sum: "abc", Number: 3, Made: true}, Accounted: 3}}
 	text, err := e.Encode()
 	if err != nil || !strings.Contains(text, `"movedFrom":2,"template":"9:abc","number":"9:3"`) {
 		t.Fatalf("it is written as %s, error %v", text, err)

@@ -51,14 +51,14 @@ func entries() map[string]record.Entry {
 		"OnlyForeign": rest,
 		"East":        east,
 		"Odd": {
-			ID: odd, UID: odd, Hold: record.Hold{On: true, By: odd}, Presence: record.Presence{Inherited: odd}, Eviction: record.Eviction{For: odd}, Searched: []string{odd, ""}, Account: record.Account{Template: record.Template{Sum: odd}},
+			ID: odd, UID: odd, Hold: record.Hold{On: true, By: odd}, Presence: record.Presence{Inherited: odd}, Eviction: record.Eviction{For: odd}, Searched: []string{odd, ""}, Coverage: record.Coverage{Template: record.Template{Sum: odd}},
 			Decision: record.Decision{Message: odd}, Inputs: map[input.ID]record.Delivered{input.Secret(odd): {Version: version(odd), Memo: odd}},
 		},
 		"Escapes": {
-			ID: "<", UID: ">", Account: record.Account{Template: record.Template{Sum: "&"}}, Presence: record.Presence{Inherited: `"`}, Eviction: record.Eviction{For: `\\`},
+			ID: "<", UID: ">", Coverage: record.Coverage{Template: record.Template{Sum: "&"}}, Presence: record.Presence{Inherited: `"`}, Eviction: record.Eviction{For: `\\`},
 			Inputs: map[input.ID]record.Delivered{input.Secret("\x1f"): {Version: version("~")}, input.Secret("\x7f"): {Version: version("\u2028")}, input.Secret("ü"): {Version: version("\xff")}},
 		},
-		"Numbers":  {Account: record.Account{Accounted: 1<<63 - 1, Template: record.Template{Generation: -5, Sum: "x"}}, Released: 1<<63 - 1, Eviction: record.Eviction{Pods: -3}},
+		"Numbers":  {Coverage: record.Coverage{Accounted: 1<<63 - 1, Template: record.Template{Generation: -5, Sum: "x"}}, Released: 1<<63 - 1, Eviction: record.Eviction{Pods: -3}},
 		"Hold":     {Hold: record.Hold{On: true}},
 		"NoHold":   {Hold: record.Hold{By: "nobody", Undone: true}},
 		"Nothing":  {Inputs: map[input.ID]record.Delivered{}, Searched: []string{}, Foreign: record.Foreign{Inputs: map[string]json.RawMessage{}, Fields: map[string]json.RawMessage{}}},

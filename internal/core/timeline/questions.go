@@ -143,21 +143,21 @@ func (t Timeline) HasUnrecordedPatch() bool {
 	return t.Record.Shown != input.Mark{} && t.Record.Shown != t.Workload.Shows
 }
 
-// GaveAnother reports whether Lockstep delivered another version than the current one,
+// DeliveredAnother reports whether Lockstep delivered another version than the current one,
 // and the process ended before that was on record.
-func (t Timeline) GaveAnother() bool {
+func (t Timeline) DeliveredAnother() bool {
 	return t.HasUnrecordedPatch() && t.Workload.Shows != input.Mark{} && t.Workload.Shows != t.Input.Shows
 }
 
-// IsGivingAnother reports whether a series of evictions has begun for another version than
+// IsDeliveringAnother reports whether a series of evictions has begun for another version than
 // the current one, which pods may have loaded.
-func (t Timeline) IsGivingAnother() bool {
-	return t.Record.Giving != input.Mark{} && t.Record.Giving != t.Input.Shows
+func (t Timeline) IsDeliveringAnother() bool {
+	return t.Record.Delivering != input.Mark{} && t.Record.Delivering != t.Input.Shows
 }
 
-// GaveThis reports whether our own patch that isn't on record delivered the current
+// DeliveredThis reports whether our own patch that isn't on record delivered the current
 // version: the process ended, or a user ran the command line.
-func (t Timeline) GaveThis() bool {
+func (t Timeline) DeliveredThis() bool {
 	return t.HasUnrecordedPatch() && t.Workload.Shows == t.Input.Shows
 }
 
@@ -169,7 +169,7 @@ func (t Timeline) DeliveredUnrecorded() bool {
 		return false
 	}
 	if t.HasUnrecordedPatch() {
-		return t.GaveThis()
+		return t.DeliveredThis()
 	}
 	return slices.ContainsFunc(t.Past.Revisions, t.deliveredBy)
 }

@@ -33,8 +33,8 @@ func answers(t timeline.Timeline) []string {
 		{"ChangedAfterUnseenStart", t.ChangedAfterUnseenStart()},
 		{"IsUnwatched", t.IsUnwatched()},
 		{"HasUnrecordedPatch", t.HasUnrecordedPatch()},
-		{"GaveAnother", t.GaveAnother()},
-		{"IsGivingAnother", t.IsGivingAnother()},
+		{"DeliveredAnother", t.DeliveredAnother()},
+		{"IsDeliveringAnother", t.IsDeliveringAnother()},
 		{"DeliveredUnrecorded", t.DeliveredUnrecorded()},
 		{"ShowsEarlier", t.ShowsEarlier()},
 	} {
@@ -103,11 +103,11 @@ func TestQuestions(t *testing.T) {
 			t.Input.WrittenAt = at(20)
 			t.Past.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
 		}, []string{"RolledOutSince"}},
-		"Giving": {"a series of evictions has begun for another version", moved, func(t *timeline.Timeline) {
-			t.Record.Giving = shows("2")
-		}, []string{"RolledOutSince", "IsGivingAnother"}},
+		"Delivering": {"a series of evictions has begun for another version", moved, func(t *timeline.Timeline) {
+			t.Record.Delivering = shows("2")
+		}, []string{"RolledOutSince", "IsDeliveringAnother"}},
 		"GivingThis": {"a series has begun for what exists", moved, func(t *timeline.Timeline) {
-			t.Record.Giving = shows("1")
+			t.Record.Delivering = shows("1")
 		}, []string{"RolledOutSince"}},
 		"Unrevised": {"a template that leads to no revision, because of a pause or because it was changed back, restarts no pod", moved, func(t *timeline.Timeline) {
 			t.Workload.Unrevised = true
@@ -164,7 +164,7 @@ func TestQuestions(t *testing.T) {
 		"WentBackUnrecorded": {"then the content went back", moved, func(t *timeline.Timeline) {
 			t.Record.RolledOutAt, t.Record.Shown = at(3), shows("0")
 			t.Input.Content, t.Input.Shows = upTo(50), shows("0")
-		}, []string{"IsUnwatched", "HasUnrecordedPatch", "GaveAnother"}},
+		}, []string{"IsUnwatched", "HasUnrecordedPatch", "DeliveredAnother"}},
 		"DeliveredByUnrecordedPatch": {"the template still shows it, and the revisions were asked for", moved, func(t *timeline.Timeline) {
 			t.Record.RolledOutAt, t.Record.Shown, t.Input.Content, t.Past.Asked = at(3), shows("0"), upTo(50), true
 		}, []string{"IsUnwatched", "HasUnrecordedPatch", "DeliveredUnrecorded"}},

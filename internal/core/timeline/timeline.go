@@ -108,9 +108,9 @@ type Record struct {
 	// TakenOver is true when the entry belongs to another workload, whose pods this one
 	// took over.
 	TakenOver bool
-	// Giving is the mark that a running series of evictions delivers, zero when there is
+	// Delivering is the mark that a running series of evictions delivers, zero when there is
 	// none.
-	Giving input.Mark
+	Delivering input.Mark
 	// Searched is true when a pattern that matches the input was resolved before, and the
 	// input didn't exist.
 	Searched bool

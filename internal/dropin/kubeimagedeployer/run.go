@@ -140,7 +140,7 @@ func newParts(o Options, c client.WithWatch, log logr.Logger, env run.Environmen
 	if o.SlackWebhook != "" {
 		p.slack = slack.New(slack.Options{
 			URL: o.SlackWebhook, Prefix: o.SlackPrefix, Now: env.Now,
-			Report: func(err error) { log.Error(err, "people are not told") },
+			Report: func(err error) { log.Error(err, "Slack is not notified") },
 		})
 	}
 	return p, nil

@@ -144,7 +144,7 @@ func (p prospect) would(was, will rollouts.Decision) (would Would, because strin
 	case will.Reason == input.NextJob:
 		return WouldNextJob, will.Message
 	case isIgnored(was) && !isIgnored(will) && will.Verb == rollouts.Remember:
-		return WouldFollow, will.Message + "; what it runs is taken as given"
+		return WouldFollow, will.Message + "; what it runs becomes the baseline"
 	case !isIgnored(was) && isIgnored(will):
 		return WouldUnfollow, "nothing asks to follow it any more"
 	}

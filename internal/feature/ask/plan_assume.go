@@ -53,7 +53,7 @@ func (p *planner) entry(key kube.Key) (record.Entry, bool) {
 
 // assumeAll is the entry of a workload to which all current versions were delivered.
 func (p *planner) assumeAll(w *kube.Workload) record.Entry {
-	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Account: record.Account{RolledOutAt: w.RolledOutAt, Template: w.Template()}, Inputs: map[input.ID]record.Delivered{}}
+	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Coverage: record.Coverage{RolledOutAt: w.RolledOutAt, Template: w.Template()}, Inputs: map[input.ID]record.Delivered{}}
 	add := func(id input.ID) {
 		e.Inputs[id] = record.Delivered{Version: p.versionNow(w, id), Shown: w.Shown[id]}
 	}

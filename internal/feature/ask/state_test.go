@@ -25,7 +25,7 @@ func TestOnRecord(t *testing.T) {
 		want   input.Reason
 		since  time.Time
 	}{
-		"InStep":   {"nothing is decided against it", record.Entry{Account: record.Account{AsOf: at.Add(-time.Hour), RolledOutAt: at}}, input.InStep, at},
+		"InStep":   {"nothing is decided against it", record.Entry{Coverage: record.Coverage{AsOf: at.Add(-time.Hour), RolledOutAt: at}}, input.InStep, at},
 		"Decided":  {"the decision is told as it is", record.Entry{Decision: record.NewDecision(input.Held, "held", at, time.Time{})}, input.Held, at},
 		"Earlier":  {"an earlier version wrote only that something is pending", record.Entry{Pending: record.Pending{PendingSince: at}}, input.Changed, at},
 		"TooNew":   {"its decision cannot be read", record.Entry{Unstored: record.Unstored{TooNew: true}}, input.RecordTooNew, time.Time{}},

@@ -112,7 +112,7 @@ func measuredOtherwise(o Observation) (Verdict, bool) {
 // equal, unless another version was delivered to the pods meanwhile and the content has
 // changed back since.
 func equal(o Observation) (Verdict, bool) {
-	if o.Delivered != o.Current || o.Timeline.GaveAnother() || o.Timeline.IsGivingAnother() || o.Timeline.MayHaveDeliveredAnother() {
+	if o.Delivered != o.Current || o.Timeline.DeliveredAnother() || o.Timeline.IsDeliveringAnother() || o.Timeline.MayHaveDeliveredAnother() {
 		return Verdict{}, false
 	}
 	if o.Timeline.ShowsEarlier() {
@@ -130,14 +130,14 @@ func (o Observation) ranWithout() bool {
 // immutableReplaced: whichever writer rolls it out, pods on a node that keeps the old copy
 // load that copy. A user who runs "lockstep roll" has taken care of it.
 func immutableReplaced(o Observation) (Verdict, bool) {
-	return Verdict{input.Due, input.ImmutableReplaced}, o.Sealed && !o.Timeline.GaveThis()
+	return Verdict{input.Due, input.ImmutableReplaced}, o.Sealed && !o.Timeline.DeliveredThis()
 }
 
 // lastDelivered is the version that was last delivered to the pods. For a version that
 // isn't on record only the digest in the template is known.
 func (o Observation) lastDelivered() fingerprint.Version {
 	switch {
-	case o.Timeline.GaveAnother():
+	case o.Timeline.DeliveredAnother():
 		return fingerprint.Version{Basis: o.Current.Basis, Sum: o.Timeline.Workload.Shows.Digest}
 	case o.Current.IsAbsent() || o.Delivered.IsZero() || o.Delivered == o.Current:
 	case o.waitedFor(), o.Timeline.OrderUnknown():

@@ -45,8 +45,8 @@ type seen struct {
 	Unaccounted bool
 	// Unrolled is true while pods are made from another template.
 	Unrolled bool
-	// Giving is what a series of evictions gives.
-	Giving string
+	// Delivering is what a series of evictions delivers.
+	Delivering string
 	// Unseen is true for a workload that was made while the controller was down.
 	Unseen                      bool
 	AskedAt, Created, WrittenAt time.Time
@@ -65,7 +65,7 @@ func (s seen) observation() configs.Observation {
 	if s.Unrecorded {
 		line.Workload.RolledOutAt = at(3)
 	}
-	line.Record.Searched, line.Record.Unaccounted, line.Record.Giving = s.Searched, s.Unaccounted, input.Tracked(s.Giving)
+	line.Record.Searched, line.Record.Unaccounted, line.Record.Delivering = s.Searched, s.Unaccounted, input.Tracked(s.Delivering)
 	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
 }
 
@@ -108,7 +108,7 @@ func decideCases() map[string]decideCase {
 		},
 		"BackDuringEvictions": {
 			"some pods have loaded what was between",
-			seen{Given: v1, Current: v1, CurrentShown: "1", Giving: "2"},
+			seen{Given: v1, Current: v1, CurrentShown: "1", Delivering: "2"},
 			due,
 		},
 		"StillMissing": {

@@ -56,33 +56,33 @@ func (i *Inputs) Kinds() []input.Kind {
 
 // Assess reports, for each source that the workload follows, whether its current version
 // was delivered.
-func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry, past kube.AskPast) (input.Assessment, error) {
-	refs := i.followed(w, intent, given)
+func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, entry record.Entry, past kube.AskPast) (input.Assessment, error) {
+	refs := i.followed(w, intent, entry)
 	if excess := input.Excess(sourcesOf(refs)); excess != "" {
 		return input.Assessment{TooMany: excess}, nil
 	}
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
-			all.Findings = append(all.Findings, unread(ref.Source, given))
+			all.Findings = append(all.Findings, unread(ref.Source, entry))
 			continue
 		}
 		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
 		if source != nil && source.TooManyKeys {
-			all.Findings = append(all.Findings, unread(ref.Source, given))
+			all.Findings = append(all.Findings, unread(ref.Source, entry))
 			all.Warnings = append(all.Warnings, input.Warning{Reason: input.TooManyKeys, Text: fmt.Sprintf(
 				"%s is not followed: the names of its keys, with 32 bytes for each, have more than %d KiB; split it", ref.Source, kube.MaxKeyBytes>>10)})
 			continue
 		}
-		o := i.observe(w, ref, source, given)
-		o.Timeline.Record.Searched = ref.Listed && wasSearched(ref.Source, intent, given)
+		o := i.observe(w, ref, source, entry)
+		o.Timeline.Record.Searched = ref.Listed && wasSearched(ref.Source, intent, entry)
 		v := Decide(o)
 		if o.needsRevisions(v) {
 			var err error
 			if o.Timeline.Past, err = past(ctx); err != nil {
 				return input.Assessment{}, err
 			}
-			o.Timeline.Input.Shows = shows(source, w, given, o.Timeline.Past.Revisions)
+			o.Timeline.Input.Shows = shows(source, w, entry, o.Timeline.Past.Revisions)
 			v = Decide(o)
 		}
 		all.Findings = append(all.Findings, finding(ref, o, v, source, intent.Quiet))
@@ -93,51 +93,51 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 
 // unread is the finding on a source whose content isn't known. Its delivered version stays on
 // record.
-func unread(id input.ID, given record.Entry) input.Finding {
-	return input.Finding{ID: id, Reason: input.Unreadable, Versions: input.Versions{Delivered: given.Inputs[id].Version}, Live: true}
+func unread(id input.ID, entry record.Entry) input.Finding {
+	return input.Finding{ID: id, Reason: input.Unreadable, Versions: input.Versions{Delivered: entry.Inputs[id].Version}, Live: true}
 }
 
 // observe gathers everything that the verdict on one source depends on.
-func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
-	onRecord := given.Inputs[ref.Source].Version
+func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, entry record.Entry) Observation {
+	onRecord := entry.Inputs[ref.Source].Version
 	o := Observation{
 		Delivered: onRecord,
 		Recorded:  onRecord,
 		Required:  !ref.Optional,
 		Original:  i.options.Original,
 		Running:   !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
-		Sealed:   given.Inputs[ref.Source].Sealed,
+		Sealed:   entry.Inputs[ref.Source].Sealed,
 		Unrolled: w.IsUnrolled(),
 		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}
-	o.Timeline = i.timeline(w, ref.Source, given)
+	o.Timeline = i.timeline(w, ref.Source, entry)
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
 		o.Delivered = source.Content.Rebase(o.Delivered, ref.Keys)
 		o.Timeline.Input = timeline.Input{
 			Created: source.Created, WrittenAt: source.DataWrittenAt,
-			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, given, nil), Version: o.Current.Short(),
+			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
 		}
 	}
 	return o
 }
 
 // timeline is what is known about the workload and the record.
-func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) timeline.Timeline {
+func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) timeline.Timeline {
 	t := timeline.Timeline{
 		ID: id,
 		Workload: timeline.Workload{
-			Created: w.Created, Template: w.TemplateWritten, TemplateAt: w.TemplateAt, Unrevised: !w.HasRevision() || given.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
+			Created: w.Created, Template: w.TemplateWritten, TemplateAt: w.TemplateAt, Unrevised: !w.HasRevision() || entry.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
 			Listed: w.Listed, RolledOutAt: w.RolledOutAt, Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
 			OlderPods: w.OlderPods && !i.options.Original && !w.Status.Aborted,
 		},
 		Record: timeline.Record{
-			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,
-			RolledOutAt: given.RolledOutAt, AsOf: given.AsOf, Accounted: given.Accounted, Giving: input.ParseShown(given.Eviction.For)[id],
-			From: given.Inputs[id].From, Was: given.Inputs[id].Was, TakenOver: given.TakenOver,
+			Known: entry.IsKnown(), KnowsTemplate: entry.Template != record.Template{}, Shown: entry.Inputs[id].Shown,
+			RolledOutAt: entry.RolledOutAt, AsOf: entry.AsOf, Accounted: entry.Accounted, Delivering: input.ParseShown(entry.Eviction.For)[id],
+			From: entry.Inputs[id].From, Was: entry.Inputs[id].Was, TakenOver: entry.TakenOver,
 		},
 	}
-	t.Record.Unaccounted = given.Template.IsReplacedBy(w.Template()) && !w.Status.Paused
+	t.Record.Unaccounted = entry.Template.IsReplacedBy(w.Template()) && !w.Status.Paused
 	t.Following, t.Begun = i.options.Since(w, id.Kind)
 	ns, known := i.options.View.Namespace(w.Key.Namespace)
 	if known {
@@ -155,9 +155,9 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 // shows is the mark in a template to which the current version was delivered. If an
 // earlier program wrote its digest for this content, that digest stays until the content
 // changes, because the delivered version is recognised by it.
-func shows(s *kube.Source, w *kube.Workload, given record.Entry, revisions []timeline.Revision) input.Mark {
+func shows(s *kube.Source, w *kube.Workload, entry record.Entry, revisions []timeline.Revision) input.Mark {
 	before := s.Content.Before(fingerprint.AllKeys())
-	if !before.IsZero() && wasWritten(before, s.ID, w, given, revisions) {
+	if !before.IsZero() && wasWritten(before, s.ID, w, entry, revisions) {
 		return input.Tracked(before.Short())
 	}
 	return input.Tracked(s.Content.Version(fingerprint.AllKeys()).Short())
@@ -165,9 +165,9 @@ func shows(s *kube.Source, w *kube.Workload, given record.Entry, revisions []tim
 
 // wasWritten reports whether a version of an input is in the template, on record, in a
 // revision, or delivered by a series of evictions.
-func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, given record.Entry, revisions []timeline.Revision) bool {
+func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, entry record.Entry, revisions []timeline.Revision) bool {
 	is := func(m input.Mark) bool { return m.Digest == v.Short() }
-	return is(w.Shown[id]) || is(given.Inputs[id].Shown) || is(input.ParseShown(given.Eviction.For)[id]) ||
+	return is(w.Shown[id]) || is(entry.Inputs[id].Shown) || is(input.ParseShown(entry.Eviction.For)[id]) ||
 		slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return is(r.Shown[id]) })
 }
 
@@ -238,7 +238,7 @@ func changedAt(s *kube.Source, quiet time.Duration) time.Time {
 
 // followed lists the sources that the workload follows: those that its template
 // references and those that its annotation names.
-func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record.Entry) []podrefs.Ref {
+func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, entry record.Entry) []podrefs.Ref {
 	var refs []podrefs.Ref
 	referenced := map[input.ID]bool{}
 	for _, ref := range w.Refs {
@@ -246,14 +246,14 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 			continue
 		}
 		referenced[ref.Source] = true
-		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source, given)) {
+		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source, entry)) {
 			if intent.Whole {
 				ref.Keys = fingerprint.AllKeys()
 			}
 			refs = append(refs, ref)
 		}
 	}
-	for _, source := range i.listed(w.Key.Namespace, intent, given) {
+	for _, source := range i.listed(w.Key.Namespace, intent, entry) {
 		if !referenced[source] {
 			refs = append(refs, podrefs.Ref{Source: source, Keys: fingerprint.AllKeys(), Optional: true, Listed: true})
 		}
@@ -263,7 +263,7 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 
 // listed resolves the patterns of the annotation. A source that was delivered by a
 // pattern stays listed when it is gone, so its return is noticed.
-func (i *Inputs) listed(namespace string, intent settings.Intent, given record.Entry) []input.ID {
+func (i *Inputs) listed(namespace string, intent settings.Intent, entry record.Entry) []input.ID {
 	found := map[input.ID]bool{}
 	for _, p := range intent.Listed {
 		if !p.IsGlob() {
@@ -275,7 +275,7 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 				break // The rest doesn't matter: these are too many.
 			}
 		}
-		for s := range given.Inputs {
+		for s := range entry.Inputs {
 			if p.Matches(s) {
 				found[s] = found[s] || i.mayMatch(namespace, s)
 			}
@@ -301,12 +301,12 @@ func sourcesOf(refs []podrefs.Ref) []input.ID {
 
 // ownSettings are the source's settings. A source that is gone or can't be read keeps its
 // settings: a workload to which it was delivered needs to notice its return.
-func (i *Inputs) ownSettings(namespace string, id input.ID, given record.Entry) settings.Source {
+func (i *Inputs) ownSettings(namespace string, id input.ID, entry record.Entry) settings.Source {
 	source, ok := i.options.View.Source(namespace, id)
 	if ok {
 		return settings.ForSource(source.Annotations)
 	}
-	if _, followed := given.Inputs[id]; followed {
+	if _, followed := entry.Inputs[id]; followed {
 		return settings.Source{Mode: settings.Follow}
 	}
 	return settings.Source{}

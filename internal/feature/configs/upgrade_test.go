@@ -55,7 +55,7 @@ func TestUpgradeOfTheAlgorithm(t *testing.T) {
 			w := web()
 			w.Refs = []podrefs.Ref{{Source: db, Keys: all}}
 			w.Shown = input.Shown{db: tc.shown}
-			e := record.Entry{Inputs: map[input.ID]record.Delivered{db: tc.given}, Eviction: record.Eviction{For: tc.evictFor}, Account: record.Account{RolledOutAt: at(30), Template: record.Template{Sum: "x"}}}
+			e := record.Entry{Inputs: map[input.ID]record.Delivered{db: tc.given}, Eviction: record.Eviction{For: tc.evictFor}, Coverage: record.Coverage{RolledOutAt: at(30), Template: record.Template{Sum: "x"}}}
 			got, err := inputs(secrets{clusterOf(s)}).Assess(t.Context(), w, reload("auto"), e, (&history{revisions: tc.revisions}).ask)
 			if err != nil || len(got.Findings) != 1 {
 				t.Fatalf("%+v, error %v", got, err)

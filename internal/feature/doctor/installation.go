@@ -313,7 +313,7 @@ func checkRecord(f Facts) Check {
 	}
 	if tooNew > 0 {
 		c.Result, c.Do = worse(c.Result, Warning), cmp.Or(c.Do, "run that version again")
-		c.Details = append(c.Details, counted(tooNew, "workload")+" on record in the form of a newer version of Lockstep: this one does not move them")
+		c.Details = append(c.Details, counted(tooNew, "workload")+" on record in the form of a newer version of Lockstep: this one does not roll them out")
 	}
 	c.Details = some(c.Details)
 	return c

@@ -278,7 +278,7 @@ func (w Workload) sharers(runs map[string]bool, own string) (result Result, deta
 		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s has annotations of %s too, which does not seem to run", w, tool))
 	}
 	if w.RolledOutBy != "" && w.RolledOutBy != own {
-		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s was last moved by the installation in namespace %s", w, w.RolledOutBy))
+		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s was last rolled out by the installation in namespace %s", w, w.RolledOutBy))
 	}
 	return result, details
 }

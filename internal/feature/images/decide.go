@@ -204,12 +204,12 @@ func tagMoved(o Observation) (Verdict, bool) {
 	if o.Memo.isBad(o.Found.Digest) {
 		v.Bar = input.Quarantined
 	}
-	return v, o.gaveUnrecorded() || !o.isNew() && o.Delivered != versionOf(o.Found)
+	return v, o.deliveredUnrecorded() || !o.isNew() && o.Delivered != versionOf(o.Found)
 }
 
-// gaveUnrecorded: the process ended between our own patch and the record, which lists only
+// deliveredUnrecorded: the process ended between our own patch and the record, which lists only
 // that a version was due. No other writer chose the template's image.
-func (o Observation) gaveUnrecorded() bool {
+func (o Observation) deliveredUnrecorded() bool {
 	return o.Template.Ours && o.isNew() && !o.Delivered.IsZero()
 }
 

@@ -72,7 +72,7 @@ func (i *Inputs) Kinds() []input.Kind { return []input.Kind{input.KindImage} }
 
 // Assess reports, for each container that an annotation names, whether the pod template
 // contains the requested digest.
-func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry, past kube.AskPast) (input.Assessment, error) {
+func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, entry record.Entry, past kube.AskPast) (input.Assessment, error) {
 	var all input.Assessment
 	i.keep(w.Key, intent.Images)
 	if w.Problem != "" {
@@ -83,7 +83,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			all.Warnings = append(all.Warnings, unknownContainer(w, request))
 			continue
 		}
-		o := Observe(w, request, intent, given, i.options.Now())
+		o := Observe(w, request, intent, entry, i.options.Now())
 		answer := i.ask(w, request, o.Template.Has)
 		o.Found = Pin{Tag: answer.Tag, Digest: answer.Digest}
 		o.Template.Shown = w.Shown[input.Image(request.Container)] == markOf(o.Found) && o.Found != (Pin{})
@@ -92,7 +92,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			if err != nil {
 				return input.Assessment{}, err
 			}
-			o.DeliveredBefore = wasDelivered(w, o, given, before)
+			o.DeliveredBefore = wasDelivered(w, o, entry, before)
 		}
 		v := i.decide(&o)
 		all.Findings = append(all.Findings, finding(w, o, v, answer))
@@ -128,8 +128,8 @@ func referenceIn(at kube.ContainerImage) tagspec.Reference {
 }
 
 // Observe gathers everything that the verdict depends on, except the registry's answer.
-func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.Intent, given record.Entry, now time.Time) Observation {
-	before := given.Inputs[input.Image(request.Container)]
+func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.Intent, entry record.Entry, now time.Time) Observation {
+	before := entry.Inputs[input.Image(request.Container)]
 	at, _ := w.ImageOf(request.Container)
 	has := referenceIn(at)
 	return Observation{
@@ -139,7 +139,7 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 			Ours: has.Digest != "" && w.Shown[input.Image(request.Container)] == markOf(Pin{Digest: has.Digest}),
 		},
 		Delivered: before.Version, Memo: ParseMemo(before.Memo),
-		Released: intent.Release > given.Released, Reverted: before.RevertedTo != "", Observed: intent.Observe,
+		Released: intent.Release > entry.Released, Reverted: before.RevertedTo != "", Observed: intent.Observe,
 		Trial: Trial{
 			On: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
 			Health:  health.Of(w.Status.Status, now.Sub(w.RolledOutAt)).State,
@@ -156,12 +156,12 @@ func (o Observation) mayBeDeliveredBefore() bool {
 
 // wasDelivered reports whether a digest was delivered before the controller stopped and
 // undone before it restarted. That is checked once, for this process's first answer.
-func wasDelivered(w *kube.Workload, o Observation, given record.Entry, past timeline.Past) bool {
+func wasDelivered(w *kube.Workload, o Observation, entry record.Entry, past timeline.Past) bool {
 	id := input.Image(o.Request.Container)
 	return timeline.Timeline{
 		ID:       id,
 		Workload: timeline.Workload{RolledOutAt: w.RolledOutAt, Shows: w.Shown[id]},
-		Record:   timeline.Record{Known: true, Shown: given.Inputs[id].Shown, RolledOutAt: given.RolledOutAt, AsOf: given.AsOf, Accounted: given.Accounted},
+		Record:   timeline.Record{Known: true, Shown: entry.Inputs[id].Shown, RolledOutAt: entry.RolledOutAt, AsOf: entry.AsOf, Accounted: entry.Accounted},
 		Input:    timeline.Input{Shows: markOf(o.Found)}, Past: past,
 	}.DeliveredUnrecorded()
 }

@@ -19,7 +19,7 @@ const (
 
 // isOutage reports whether a failure is the registry's, whatever image was queried. Other failures
 // are answers about one image.
-func isOutage(k registry.Kind) bool {
+func isOutage(k registry.FailureKind) bool {
 	return k == registry.Unreachable || k == registry.Broken || k == registry.Limited
 }
 
@@ -36,8 +36,8 @@ type outages struct {
 
 // outage is what was logged about a registry.
 type outage struct {
-	state  registry.Kind // empty while it answers
-	logged map[registry.Kind]time.Time
+	state  registry.FailureKind // empty while it answers
+	logged map[registry.FailureKind]time.Time
 }
 
 // Checked counts each check of an image and logs outages of registries.
@@ -71,7 +71,7 @@ func (o *outages) checked(host string, err error) {
 }
 
 // isNews remembers the state of a registry and reports whether to log it.
-func (o *outages) isNews(host string, state registry.Kind) bool {
+func (o *outages) isNews(host string, state registry.FailureKind) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.hosts[host]
@@ -82,7 +82,7 @@ func (o *outages) isNews(host string, state registry.Kind) bool {
 		if len(o.hosts) >= maxOutages {
 			clear(o.hosts) // Some states are logged twice then.
 		}
-		h = &outage{logged: map[registry.Kind]time.Time{}}
+		h = &outage{logged: map[registry.FailureKind]time.Time{}}
 		o.hosts[host] = h
 	case h.state == state, state == registry.Limited && h.state != "":
 		return false // It is left alone because of the failure before.

@@ -21,7 +21,7 @@ func TestOutagesAreLogged(t *testing.T) {
 	clock := time.Now()
 	now := func() time.Time { return clock }
 	checked := Checked(NewMetrics(prometheus.NewRegistry(), now), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), now)
-	failure := func(kind registry.Kind) error {
+	failure := func(kind registry.FailureKind) error {
 		return &registry.Error{Kind: kind, What: "digest of r.example/app:1", Answer: "no answer", Cause: errors.New("refused")}
 	}
 	for step, c := range []struct {

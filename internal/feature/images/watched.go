@@ -28,7 +28,7 @@ type watched struct {
 	// problem is the last failure, in the wording of its first occurrence, and kind its
 	// kind.
 	problem string
-	kind    registry.Kind
+	kind    registry.FailureKind
 	// refused is true when there is no query, because its namespace has too many registries.
 	refused bool
 }

@@ -67,7 +67,7 @@ func TestAProblemKeepsItsWords(t *testing.T) {
 // checked. That a registry is left alone for a while is no other state.
 func TestImagesByTheirLastCheck(t *testing.T) {
 	t.Parallel()
-	failed := func(kind registry.Kind) error { return &registry.Error{Kind: kind, What: "app"} }
+	failed := func(kind registry.FailureKind) error { return &registry.Error{Kind: kind, What: "app"} }
 	i := New(Options{})
 	for name, q := range map[string]*watched{
 		"good":       {host: "r", watch: &said{digest: "sha256:1"}},

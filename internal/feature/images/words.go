@@ -29,10 +29,10 @@ func warnings(o Observation, v Verdict, a answer) []input.Warning {
 	if v.Failed && v.Reason != input.PutBack && v.Standing != input.Due {
 		why := "no digest is known that was healthy here"
 		if o.Trial.Mixed {
-			why = "configuration was given together with it, or the workload was not healthy before"
+			why = "configuration was delivered together with it, or the workload was not healthy before"
 		}
 		all = append(all, input.Warning{Reason: input.RolloutFailed, About: input.Image(o.Request.Container), Text: fmt.Sprintf(
-			"the rollout of image/%s %s failed, and it is not put back: %s", o.Request.Container, short(o.Template.Has), why)})
+			"the rollout of image/%s %s failed, and no earlier one is restored: %s", o.Request.Container, short(o.Template.Has), why)})
 	}
 	return all
 }
@@ -42,7 +42,7 @@ func barredBy(w *kube.Workload, o Observation, v Verdict) string {
 	if v.Bar == input.Quarantined {
 		return fmt.Sprintf("%s@%s is quarantined, because its rollout failed here; push another image, or allow it with \"lockstep release\"", v.To.Tag, versionOf(v.To).Short())
 	}
-	return fmt.Sprintf("%s is what another writer puts back again and again; let it leave the field alone, with Argo CD by "+
+	return fmt.Sprintf("%s is what another writer restores again and again; let it leave the field alone, with Argo CD by "+
 		"ignoreDifferences: [{group: %q, kind: %s, jqPathExpressions: ['%s']}] and the sync option RespectIgnoreDifferences=true, or remove the annotation %s",
 		short(o.Template.Has), w.Target.Kind.Group, w.Target.Kind.Kind, jqPath(w, o.Request.Container), o.Request.Key())
 }

@@ -60,12 +60,12 @@ type Reconciler struct {
 	Dependencies
 	options Options
 	metrics *metrics
-	told    *told
+	reports *reports
 }
 
 // New makes a Reconciler.
 func New(o Options, d Dependencies) *Reconciler {
-	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics), told: newTold()}
+	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics), reports: newReports()}
 }
 
 // Setup adds the loop to the manager. It runs on the leader only.
@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key ownership.ObjectKey) (ct
 		in, ok = r.gather(o)
 	}
 	if !ok {
-		r.metrics.unreferenced.Set(float64(r.told.forget(key)))
+		r.metrics.unreferenced.Set(float64(r.reports.forget(key)))
 		return ctrl.Result{}, nil
 	}
 	d := Decide(in)
@@ -109,7 +109,7 @@ func (r *Reconciler) failed(o *ownership.Owned, d Decision, err error) (ctrl.Res
 		return ctrl.Result{RequeueAfter: afterConflict}, nil
 	}
 	r.metrics.count(o, input.AttachFailed)
-	if r.told.isNew(o.Key, input.AttachFailed, err.Error()) {
+	if r.reports.isNew(o.Key, input.AttachFailed, err.Error()) {
 		r.Announcer.Announce(failureEvent(o, d, err))
 	}
 	if _, denied := access.Denial(err); denied {
@@ -120,8 +120,8 @@ func (r *Reconciler) failed(o *ownership.Owned, d Decision, err error) (ctrl.Res
 
 // report notifies users once: the same decision in the same situation isn't repeated.
 func (r *Reconciler) report(o *ownership.Owned, d Decision) {
-	isNew := r.told.isNew(o.Key, d.Reason, d.Message)
-	r.metrics.unreferenced.Set(float64(r.told.unreferenced()))
+	isNew := r.reports.isNew(o.Key, d.Reason, d.Message)
+	r.metrics.unreferenced.Set(float64(r.reports.unreferenced()))
 	if !isNew {
 		return
 	}

@@ -349,9 +349,9 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 	}
 }
 
-// TestOneBrokenKindHoldsUpNobody: revisions of one kind cannot be read, for however
+// TestOneBrokenKindHoldsUpNoOther: revisions of one kind cannot be read, for however
 // long, and those of the others own what they use.
-func TestOneBrokenKindHoldsUpNobody(t *testing.T) {
+func TestOneBrokenKindHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	l := makeLoop(t)
 	l.wire.broken = "controllerrevisions"

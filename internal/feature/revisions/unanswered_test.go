@@ -18,9 +18,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
 
-// TestTimeoutSaysThatNobodyAnswered: a dial that takes too long is tried again until
+// TestTimeoutReportsTheMissingAnswer: a dial that takes too long is tried again until
 // the run's own time is over, and then it is the reason.
-func TestTimeoutSaysThatNobodyAnswered(t *testing.T) {
+func TestTimeoutReportsTheMissingAnswer(t *testing.T) {
 	t.Parallel()
 	_, dialled := (&net.Dialer{Deadline: time.Now().Add(-time.Second)}).DialContext(t.Context(), "tcp", "192.0.2.1:443")
 	synctest.Test(t, func(t *testing.T) {

@@ -52,14 +52,14 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 	case d.Verb == Evict && d.Eviction.Victim != nil:
 		recheck, err = r.evict(ctx, *d.Eviction.Victim, d.Recheck)
 	}
-	o.told = d.onRecord(in.Entry.Decision, in.Now, recheck)
+	o.recorded = d.onRecord(in.Entry.Decision, in.Now, recheck)
 	if o.stillWaits = in.stillWaits(d); o.stillWaits {
-		o.told = in.Entry.Decision
+		o.recorded = in.Entry.Decision
 	}
 	if err != nil {
 		// A due change stays due, even for the next process.
 		entry, o = in.Entry, o.failed(in)
-		o.told = d.failedOnRecord(err, in.Entry.Decision, in.Now)
+		o.recorded = d.failedOnRecord(err, in.Entry.Decision, in.Now)
 	}
 	if next := remember(entry, o); !next.Equal(in.Entry) {
 		err = cmp.Or(err, r.Records.Put(w.Key, next))

@@ -67,15 +67,15 @@ func strategyObjects(s situation) (Decision, bool) { return s.strategy.objects(s
 
 func (in Observation) situation() situation {
 	s := situation{Observation: in, strategy: in.chooseStrategy()}
-	moves, due := s.rollsOut(), withStanding(in.Findings, input.Due)
-	s.draft = Decision{Due: moves, Message: changes(moves)}
+	rolling, due := s.rollsOut(), withStanding(in.Findings, input.Due)
+	s.draft = Decision{Due: rolling, Message: changes(rolling)}
 	switch {
 	case in.Force != NoForce:
-		s.draft.Message = names(moves)
-	case len(moves) == 0:
+		s.draft.Message = names(rolling)
+	case len(rolling) == 0:
 		s.draft.Message = changes(due)
 	}
-	if len(moves)+len(due) > 0 {
+	if len(rolling)+len(due) > 0 {
 		s.draft.PendingSince = in.pendingSince()
 		s.draft.DelaySince = s.delaySince()
 	}

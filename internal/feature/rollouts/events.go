@@ -53,7 +53,7 @@ func note(d Decision) (text string, warning, ok bool) {
 	case input.WouldReload:
 		return "observe mode, nothing written; would roll out " + d.Message, false, true
 	case input.PutBack:
-		return "put back " + d.Message, true, true
+		return "restored " + d.Message, true, true
 	case input.Contested, input.Quarantined:
 		return "not rolled out: " + d.Message, true, d.Verb == Hold
 	case input.Evicting:
@@ -63,7 +63,7 @@ func note(d Decision) (text string, warning, ok bool) {
 	case input.Refreshed:
 		return "asked the kubelets to refresh mounted files for " + d.Message, false, true
 	case input.RecordTooNew:
-		return d.Message + "; the workload is not moved until that version runs again", true, true
+		return d.Message + "; the workload is not rolled out until that version runs again", true, true
 	case input.InvalidAnnotation, input.TooManySources:
 		return d.Message + "; the workload is left alone until this is corrected", true, true
 	case input.RecordFull:
@@ -116,7 +116,7 @@ func warnings(w *kube.Workload, in Observation) []announce.Event {
 		warn(input.StrategyOff, off)
 	}
 	if other := in.State.OtherInstallation; other != "" {
-		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", has moved this workload; let only one of them follow its namespace")
+		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", has rolled out this workload; let only one of them follow its namespace")
 	}
 	if beyond := s.beyondStrategy(); beyond != "" && len(s.draft.Due) > 0 {
 		warn(input.BeyondStrategy, beyond)

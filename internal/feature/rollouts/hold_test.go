@@ -69,7 +69,7 @@ func TestUndoKeepsHold(t *testing.T) {
 				history = undoneHistory()
 			}
 			in := Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{
-				Account: record.Account{Template: tc.template, RolledOutAt: ago(time.Hour)}, Hold: tc.onRecord, Released: 11, Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
+				Coverage: record.Coverage{Template: tc.template, RolledOutAt: ago(time.Hour)}, Hold: tc.onRecord, Released: 11, Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
 			}}
 			in.Intent.Release, in.Intent.Held, in.Intent.HeldBy = tc.release, tc.held != "", tc.held
 			asks := needsPast(w, in)

@@ -100,7 +100,7 @@ func TestJudge(t *testing.T) {
 			if finding.Reason == "" {
 				finding = inStep(app)
 			}
-			in := Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{Account: record.Account{Template: tc.known, RolledOutAt: ago(time.Hour)}, Inputs: tc.inputs, Released: 11}}
+			in := Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{Coverage: record.Coverage{Template: tc.known, RolledOutAt: ago(time.Hour)}, Inputs: tc.inputs, Released: 11}}
 			in.Intent.Release = tc.release
 			asks := needsPast(workload, in)
 			if asks {
@@ -148,7 +148,7 @@ func TestAwaitsNumber(t *testing.T) {
 			t.Parallel()
 			w := templated()
 			w.Status.Observed, w.Status.Paused = tc.observed, tc.paused
-			in := judge(w, Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{Account: record.Account{Template: tc.known}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}})
+			in := judge(w, Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{Coverage: record.Coverage{Template: tc.known}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}})
 			if got := in.Template.Now.Number; got != tc.want || in.AwaitsStatus != tc.awaits {
 				t.Errorf("%s: number %d, awaits %t; want %d and %t", tc.reason, got, in.AwaitsStatus, tc.want, tc.awaits)
 			}
@@ -179,7 +179,7 @@ func TestDeliveredBeforeAndUsedAgain(t *testing.T) {
 				tc.revisions[i].Shown = w.Shown
 			}
 			in := Observation{History: History{Past: timeline.Past{Asked: true, Revisions: tc.revisions}}, Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{
-				Account: record.Account{Template: record.Template{Generation: 8, Sum: "ours"}, Accounted: 3}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
+				Coverage: record.Coverage{Template: record.Template{Generation: 8, Sum: "ours"}, Accounted: 3}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
 			}}
 			if got := judge(w, in).Template.From[app]; got != tc.want {
 				t.Errorf("%s: given after %q, want %q", tc.reason, got, tc.want)
@@ -202,7 +202,7 @@ func TestBarsAddUp(t *testing.T) {
 // TestRememberOrigins: what a rollout gave is on record with what came before it.
 func TestRememberOrigins(t *testing.T) {
 	t.Parallel()
-	before := record.Entry{Inputs: map[input.ID]record.Delivered{app: {Version: v1, From: "1", RevertedTo: "web-a"}}, Account: record.Account{Template: record.Template{Generation: 8, Sum: "a"}}}
+	before := record.Entry{Inputs: map[input.ID]record.Delivered{app: {Version: v1, From: "1", RevertedTo: "web-a"}}, Coverage: record.Coverage{Template: record.Template{Generation: 8, Sum: "a"}}}
 	patched := kube.RolledOut{At: now, Template: record.Template{Generation: 9, Sum: "b"}}
 	cases := map[string]struct {
 		reason  string
@@ -245,7 +245,7 @@ func TestJudgeWithoutNumbers(t *testing.T) {
 	w := &kube.Workload{Identity: kube.Identity{Key: web("web"), Kind: kube.DaemonSet(), UID: "4711"}, WorkloadHistory: kube.WorkloadHistory{Replaced: timeline.AfterTime(ago(time.Hour))}}
 	w.Status.Observed, w.Target.Generation = true, 9
 	known := record.Template{Generation: 8, Sum: "ours"}
-	in := Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{recorded(app, input.DeliveredByRollout)}}, Entry: record.Entry{Account: record.Account{Template: known}}}
+	in := Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{recorded(app, input.DeliveredByRollout)}}, Entry: record.Entry{Coverage: record.Coverage{Template: known}}}
 	if !needsPast(w, in) {
 		t.Fatal("its revisions aren't read")
 	}
@@ -258,7 +258,7 @@ func TestJudgeWithoutNumbers(t *testing.T) {
 	gone := recorded(app, input.DeliveredBefore)
 	shown := input.Shown{app: gone.Shows}
 	newest := timeline.Revision{Name: "web-d", Created: ago(time.Minute), Shown: shown}
-	in = Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{gone}}, Entry: record.Entry{Account: record.Account{Template: known}}, History: History{Past: timeline.Past{Asked: true, Revisions: []timeline.Revision{
+	in = Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{gone}}, Entry: record.Entry{Coverage: record.Coverage{Template: known}}, History: History{Past: timeline.Past{Asked: true, Revisions: []timeline.Revision{
 		{Name: "web-c", Created: ago(time.Hour), Shown: shown}, newest, {Name: "web-b", Created: ago(2 * time.Hour), Current: true},
 	}}}}
 	if got, want := judge(w, in).Template.From[app], newest.Before(); got != want || got == "" {
@@ -274,8 +274,8 @@ func TestShownByTheRevision(t *testing.T) {
 	history := undoneHistory()
 	history[0].Shown = input.Shown{app: finding.Shows}
 	in := judge(templated(), Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, History: History{Past: timeline.Past{Asked: true, Revisions: history}}, Entry: record.Entry{
-		Account: record.Account{Template: record.Template{Generation: 8, Sum: "ours"}},
-		Inputs:  map[input.ID]record.Delivered{app: {Version: v1, From: "1", Shown: input.Mark{Digest: "older", Pinned: true}}},
+		Coverage: record.Coverage{Template: record.Template{Generation: 8, Sum: "ours"}},
+		Inputs:   map[input.ID]record.Delivered{app: {Version: v1, From: "1", Shown: input.Mark{Digest: "older", Pinned: true}}},
 	}})
 	if by, barred := in.Findings[0].BarredFor(input.Undone); barred {
 		t.Errorf("reverted to %s", by)

@@ -21,7 +21,7 @@ func newMetrics(r prometheus.Registerer, count func() tally) *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_reloads_total",
-			Help: "Workloads moved to current versions, or that would have been, by kind, namespace, reason and result (success, failure, or conflict with another writer, which is tried again).",
+			Help: "Workloads rolled out with current versions, or that would have been, by kind, namespace, reason and result (success, failure, or conflict with another writer, which is tried again).",
 		}, []string{"kind", "namespace", "reason", "result"}),
 		invalid: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_invalid_settings_total",
@@ -35,7 +35,7 @@ func newMetrics(r prometheus.Registerer, count func() tally) *metrics {
 	}
 	m.delivered = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "lockstep_inputs_given_total",
-		Help: "Inputs that workloads were moved to, by the kind of the input (ConfigMap, Secret, Image), and by kind and namespace of the workload.",
+		Help: "Inputs that were delivered to workloads, by the kind of the input (ConfigMap, Secret, Image), and by kind and namespace of the workload.",
 	}, []string{"input", "kind", "namespace"})
 	r.MustRegister(m.reloads, m.invalid, m.delivery, m.delivered, newBehind(count))
 	return m
@@ -57,9 +57,9 @@ func newBehind(count func() tally) *behind {
 		oldest: prometheus.NewDesc("lockstep_pending_oldest_timestamp_seconds",
 			"When the oldest change was first seen that is due and not delivered yet, by the reason why it waits, as a Unix time: its age is time() minus this. A reason that none has is left out.", byReason, nil),
 		blocked: prometheus.NewDesc("lockstep_blocked_workloads",
-			"Workloads that need a person, by reason: left alone until something is corrected, or with an image whose rollout failed and that is not put back (RolloutFailed). A reason that none has is left out.", byReason, nil),
+			"Workloads that need a user's action, by reason: left alone until something is corrected, or with an image whose rollout failed and for which no earlier one is restored (RolloutFailed). A reason that none has is left out.", byReason, nil),
 		busiest: prometheus.NewDesc("lockstep_busiest_workload_reloads",
-			"How often the workload was moved in the last hour that was moved most often of its namespace, counted up to 100 and since this process began to lead. A namespace of which none was moved is left out.", []string{"namespace"}, nil),
+			"Rollouts in the last hour of the namespace's most frequently rolled workload, counted up to 100 and since this process began to lead. A namespace without rollouts is left out.", []string{"namespace"}, nil),
 	}
 }
 

@@ -33,9 +33,9 @@ type outcome struct {
 	// the rollout was done.
 	rollout health.Status
 	healthy bool
-	// told is the decision that the record shows to users, and stillWaits is true when an
+	// recorded is the decision that the record shows to users, and stillWaits is true when an
 	// earlier reconciliation recorded it.
-	told       record.Decision
+	recorded   record.Decision
 	stillWaits bool
 	// before is the workload that was decided on.
 	before before

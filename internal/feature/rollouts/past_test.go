@@ -26,7 +26,7 @@ func TestPastIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.findings = []input.Finding{due(app, 0)}
-	s.entry = &record.Entry{ID: web("web").ID(), UID: s.workload.UID, Inputs: map[input.ID]record.Delivered{app: {Version: v1, From: "1"}}, Account: record.Account{Template: record.Template{Generation: -1, Sum: "other"}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: s.workload.UID, Inputs: map[input.ID]record.Delivered{app: {Version: v1, From: "1"}}, Coverage: record.Coverage{Template: record.Template{Generation: -1, Sum: "other"}}}
 	s.workload.Status.Observed = true
 	asked, past := 0, timeline.Past{Asked: true}
 	var failure error

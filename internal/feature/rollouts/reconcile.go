@@ -125,7 +125,7 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 		return ctrl.Result{RequeueAfter: r.conflicts.pause(w)}, nil
 	}
 	r.metrics.countFailure(w)
-	if now := (told{input.ReloadFailed, err.Error()}); r.reported.replace(w.Key, now) != now {
+	if now := (lastReport{input.ReloadFailed, err.Error()}); r.reported.replace(w.Key, now) != now {
 		r.Announcer.Announce(failureEvent(w, d, err))
 	}
 	return ctrl.Result{}, fmt.Errorf("%s %s: %w", d.Verb, w.Key, err)
@@ -147,7 +147,7 @@ func (r *Reconciler) denied(got Gathered, d Decision, err error) Decision {
 func (r *Reconciler) report(got Gathered, d Decision) {
 	w := got.Workload
 	r.reported.setStanding(w.Key, d, got.Observation.Warnings)
-	now := told{d.Reason, d.Message}
+	now := lastReport{d.Reason, d.Message}
 	if d.Verb == Hold {
 		now.text += r.Now().Truncate(announce.RepeatEvery).String()
 	}

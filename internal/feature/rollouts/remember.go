@@ -23,7 +23,7 @@ func (o outcome) failed(in Observation) outcome {
 // kept. A pending change keeps the version that was last delivered.
 func remember(e record.Entry, o outcome) record.Entry {
 	next := without(e, o.kinds, o.unrolled)
-	next.PendingSince, next.DelaySince, next.Decision = o.decision.PendingSince, o.decision.DelaySince, o.told
+	next.PendingSince, next.DelaySince, next.Decision = o.decision.PendingSince, o.decision.DelaySince, o.recorded
 	next.Template, next.Released, next.Hold = o.template.Now, max(e.Released, o.release), o.hold
 	next.Searched, next.GoneAt, next.Left, next.TakenOver = o.searched, time.Time{}, false, false
 	if !o.rolledOut.At.IsZero() || o.before.startsFrom != e.Inherited {

@@ -196,7 +196,7 @@ func TestRemember(t *testing.T) {
 			kept := entry.Clone()
 			tc.outcome.kinds = []input.Kind{input.KindConfigMap, input.KindSecret}
 			got := remember(entry, tc.outcome)
-			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, Pending: record.Pending{PendingSince: tc.outcome.decision.PendingSince}, Account: record.Account{RolledOutAt: tc.wantMove}}
+			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, Pending: record.Pending{PendingSince: tc.outcome.decision.PendingSince}, Coverage: record.Coverage{RolledOutAt: tc.wantMove}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}
@@ -246,7 +246,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 			if tc.decision.Verb == RollOut && tc.decision.Delivered {
 				o.rolledOut = kube.RolledOut{At: now, Template: record.Template{Generation: 2, Sum: "b"}}
 			}
-			got := remember(record.Entry{Account: record.Account{RolledOutAt: ago(time.Hour), Accounted: 6, Template: known}}, o)
+			got := remember(record.Entry{Coverage: record.Coverage{RolledOutAt: ago(time.Hour), Accounted: 6, Template: known}}, o)
 			if got.Accounted != tc.want || got.IsBefore(now) != (tc.want == 6) {
 				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.Accounted, got.RolledOutAt, got.AsOf, tc.want)
 			}
@@ -261,7 +261,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 // source that the patch gave is missing. What the pods have of it is not what is on record.
 func TestMissingAfterAnUnrecordedPatch(t *testing.T) {
 	t.Parallel()
-	e := record.Entry{Account: record.Account{RolledOutAt: ago(time.Hour)}, Inputs: map[input.ID]record.Delivered{db: {Version: v1}}}
+	e := record.Entry{Coverage: record.Coverage{RolledOutAt: ago(time.Hour)}, Inputs: map[input.ID]record.Delivered{db: {Version: v1}}}
 	for name, tc := range map[string]struct {
 		shows   input.Mark
 		movedAt time.Time
@@ -331,7 +331,7 @@ func TestRememberOthersRevision(t *testing.T) {
 				decision: Decision{Verb: Leave}, findings: []input.Finding{tc.finding},
 				template: Template{Now: tc.template}, before: before{writtenAt: now},
 			}
-			got := remember(record.Entry{Account: record.Account{RolledOutAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}}, o)
+			got := remember(record.Entry{Coverage: record.Coverage{RolledOutAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}}, o)
 			if got.Accounted != tc.want || !got.AsOf.Equal(tc.asOf) {
 				t.Errorf("%s: it knows revision %d and all as of %s, want %d and %s", tc.reason, got.Accounted, got.AsOf, tc.want, tc.asOf)
 			}
@@ -385,7 +385,7 @@ func TestTakenOverIsOnRecord(t *testing.T) {
 	s := newScene()
 	s.findings = []input.Finding{inStep(app)}
 	s.workload.Created, s.workload.Status.Observed = ago(time.Minute), true
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "0815", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}, Account: record.Account{RolledOutAt: ago(time.Hour), Template: s.workload.Template()}, Presence: record.Presence{Inherited: s.workload.StartsFrom()}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "0815", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}, Coverage: record.Coverage{RolledOutAt: ago(time.Hour), Template: s.workload.Template()}, Presence: record.Presence{Inherited: s.workload.StartsFrom()}}
 	d := s.dependencies()
 	d.Revisions = func(context.Context, *kube.Workload) (timeline.Past, error) {
 		return timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-a", Number: 1, Created: ago(time.Hour), Current: true}}}, nil

@@ -38,7 +38,7 @@ func TestEventsFor(t *testing.T) {
 		"NotRefreshed":   {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Due: []input.Finding{{ID: app}}}, true, "only a restart repeats: configmap/app"},
 		"StrategyOff":    {"somebody has to act", Decision{Verb: Hold, Reason: input.StrategyOff, Message: "m"}, true, "not rolled out: m"},
 		"BeyondStrategy": {"a person has to act", Decision{Verb: Hold, Reason: input.BeyondStrategy, Message: "m"}, true, "not rolled out: m"},
-		"RecordTooNew":   {"a person has to act", Decision{Verb: Leave, Reason: input.RecordTooNew, Message: "m"}, true, "not moved until that version runs again"},
+		"RecordTooNew":   {"a person has to act", Decision{Verb: Leave, Reason: input.RecordTooNew, Message: "m"}, true, "not rolled out until that version runs again"},
 		"NoTemplate":     {"somebody has to act", Decision{Verb: Leave, Reason: input.NoTemplate, Message: "m"}, true, "cannot be followed"},
 		"UndoneSettled":  {"old pods and new pods differ from now on", Decision{Verb: Leave, Reason: input.Undone, Message: "m"}, true, "m. Pods that started since the change"},
 		"Released":       {"the controller answers", Decision{Verb: Remember, Reason: input.Released, Message: "m"}, false, "accepted without a rollout: m"},
@@ -90,7 +90,7 @@ func TestWarnings(t *testing.T) {
 		"InvalidAnnotation: annotation lockstep.dev/relaod is not known and has no effect; known are " + strings.Join(settings.ForWorkloads(), ", "),
 		"SourceUnknown: the annotation names secret/db, which does not exist",
 		"InvalidAnnotation: configmap/app: odd; it has no effect",
-		"OtherInstallation: another installation of Lockstep, in namespace team-a, has moved this workload; let only one of them follow its namespace",
+		"OtherInstallation: another installation of Lockstep, in namespace team-a, has rolled out this workload; let only one of them follow its namespace",
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -147,13 +147,13 @@ func TestReportedOnce(t *testing.T) {
 		{"the first words again are news again", web("a"), "waits", true},
 	}
 	for _, s := range steps {
-		now := told{input.QuietWindow, s.text}
+		now := lastReport{input.QuietWindow, s.text}
 		if got := r.replace(s.key, now) != now; got != s.want {
 			t.Errorf("%s: %s of %s is new: %t", s.reason, s.text, s.key.Name, got)
 		}
 	}
 	r.forget(web("a"))
-	if before := r.replace(web("a"), told{text: "waits"}); before != (told{}) {
+	if before := r.replace(web("a"), lastReport{text: "waits"}); before != (lastReport{}) {
 		t.Error("a workload that is made anew is told of anew")
 	}
 }

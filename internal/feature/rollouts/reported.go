@@ -13,15 +13,15 @@ import (
 // which workloads aren't in step.
 type reported struct {
 	mu     sync.Mutex
-	last   map[kube.Key]told
+	last   map[kube.Key]lastReport
 	warned map[kube.Key][]string
 	behind map[kube.Key]standing
 	// rolled lists when each workload was rolled out in the last hour.
 	rolled map[kube.Key][]time.Time
 }
 
-// told is the last report about a workload.
-type told struct {
+// lastReport is the last report about a workload.
+type lastReport struct {
 	reason input.Reason
 	text   string
 }
@@ -51,12 +51,12 @@ type tally struct {
 
 func newReported() *reported {
 	return &reported{
-		last: map[kube.Key]told{}, warned: map[kube.Key][]string{}, behind: map[kube.Key]standing{}, rolled: map[kube.Key][]time.Time{},
+		last: map[kube.Key]lastReport{}, warned: map[kube.Key][]string{}, behind: map[kube.Key]standing{}, rolled: map[kube.Key][]time.Time{},
 	}
 }
 
 // replace remembers the report about a workload, and returns the previous one.
-func (r *reported) replace(key kube.Key, now told) (before told) {
+func (r *reported) replace(key kube.Key, now lastReport) (before lastReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before = r.last[key]

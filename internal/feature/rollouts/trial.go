@@ -18,8 +18,8 @@ func (o outcome) trial(f input.Finding, before record.Delivered) (template strin
 	if f.Notes.Proven {
 		before.Trial, before.Mixed = "", false
 	}
-	moved := o.decision.Verb == RollOut && o.decision.Delivered
-	if !moved || !o.delivers(f) && before.Trial == "" {
+	rolledOut := o.decision.Verb == RollOut && o.decision.Delivered
+	if !rolledOut || !o.delivers(f) && before.Trial == "" {
 		return before.Trial, before.Mixed
 	}
 	live := slices.ContainsFunc(o.decision.Due, func(f input.Finding) bool { return f.Live })

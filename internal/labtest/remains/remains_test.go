@@ -38,7 +38,7 @@ func sleeper(t *testing.T, env ...string) *process.Process {
 	return p
 }
 
-func TestRemoveTakesProcessesAndFolder(t *testing.T) {
+func TestRemoveTakesProcessesAndDirectory(t *testing.T) {
 	dir := plane(t)
 	member, stranger := sleeper(t, remains.Mark(dir)), sleeper(t, remains.Mark(dir+"0"))
 	if err := remains.Remove(dir); err != nil {
@@ -67,8 +67,8 @@ func join(t *testing.T, group string, pid int) {
 	t.Fatal("no control group takes a process")
 }
 
-// TestFailureKeepsTheFolder: whoever tries again finds what to do by the directory.
-func TestFailureKeepsTheFolder(t *testing.T) {
+// TestFailureKeepsTheDirectory: whoever tries again finds what to do by the directory.
+func TestFailureKeepsTheDirectory(t *testing.T) {
 	labtest.In(t, labtest.TierAll)
 	if err := controlgroup.Try(); err != nil {
 		t.Fatalf("like a real node, this test needs control groups that it can write to: %v", err)

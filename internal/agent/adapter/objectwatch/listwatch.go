@@ -56,7 +56,7 @@ func (w *Watcher) list(ctx context.Context, s Selector, o metav1.ListOptions) (*
 		o.ResourceVersion = "" // with a version, the server would ignore the page size
 	}
 	if o.Continue == "" {
-		w.release(s)
+		w.unpin(s)
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Stall)
 	defer cancel()
@@ -87,7 +87,7 @@ func (w *Watcher) get(s Selector, o *metav1.ListOptions) *rest.Request {
 // when it is silent for the whole deadline. Opening the stream doesn't count as activity: a
 // proxy may answer and then not pass anything on.
 func (w *Watcher) watch(ctx context.Context, s Selector, o metav1.ListOptions) (watch.Interface, error) {
-	w.release(s)
+	w.unpin(s)
 	// The reflector reads everything again. That happens at most once per stream, so objects that
 	// come and go at the limit don't load the server.
 	if o.SendInitialEvents == nil && w.sink.Readmits(s.String()) {
@@ -213,10 +213,10 @@ func (w *Watcher) handOver(s Selector, h *hold) {
 	delete(w.held[s], h)
 }
 
-// release unpins the values of objects that never reached the sink: pages of a list that
+// unpin unpins the values of objects that never reached the sink: pages of a list that
 // failed later, or the beginning of a stream that was cut. The reflector starts a new list
 // or watch only after it gave up the last one.
-func (w *Watcher) release(s Selector) {
+func (w *Watcher) unpin(s Selector) {
 	w.mu.Lock()
 	held := w.held[s]
 	delete(w.held, s)

@@ -131,7 +131,7 @@ func TestFilesGoOnAfterAKill(t *testing.T) {
 }
 
 // What is in the way of a set that a killed agent began keeps no agent from
-// starting, is not overwritten, and the set before is put back.
+// starting, is not overwritten, and the previous set is restored.
 func TestFilesStartAlthoughSomethingIsInTheWay(t *testing.T) {
 	v, root := open(t, volume.Files, nil)
 	first := put(t, v, map[string]string{"a": "old", "gone": "old"})

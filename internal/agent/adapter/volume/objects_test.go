@@ -42,7 +42,7 @@ func TestPruneKeepsForTheGraceAndRemovesThen(t *testing.T) {
 	}
 }
 
-func TestContentsThatNobodyNeedsAreRemoved(t *testing.T) {
+func TestUnneededContentsAreRemoved(t *testing.T) {
 	v, root := open(t, volume.Links, func(o *volume.Options) { o.Grace = 0 })
 	old := keep(t, v, map[string]string{"a": "old"})
 	pinned, err := v.Keep([]byte("read but not yet listed"))

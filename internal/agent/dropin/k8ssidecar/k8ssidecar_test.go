@@ -140,12 +140,12 @@ func TestTheURLArrivesAsItWas(t *testing.T) {
 		}
 		spec, h := config.App.Notify[0], application.HTTP{First: config.App.HTTP}
 		h.First.URL = application.Address(spec)
-		teller, err := application.NewTeller(spec, application.Settings{HTTP: h})
+		notifier, err := application.NewNotifier(spec, application.Settings{HTTP: h})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := teller.Tell(t.Context(), podsync.Delivery{}); err != nil || uri != c.want || user != "u" {
+		if _, err := notifier.Notify(t.Context(), podsync.Delivery{}); err != nil || uri != c.want || user != "u" {
 			t.Errorf("%s: the server was asked for %s by %q, want %s (%v)", name, uri, user, c.want, err)
 		}
 	}

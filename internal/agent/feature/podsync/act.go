@@ -124,10 +124,10 @@ func (a *Agent) unread() bool {
 // would treat the failed set as a new one.
 func (a *Agent) rollBack(id string) error {
 	a.state.Barred = a.state.Published
-	a.told.mu.Lock()
-	a.told.status.State = a.state
+	a.reported.mu.Lock()
+	a.reported.status.State = a.state
 	a.writeStatus()
-	a.told.mu.Unlock()
+	a.reported.mu.Unlock()
 	a.files.tree = filemap.Tree{} // so the next set isn't compared with the failed one
 	a.pruneSoon()
 	err := a.parts.Publisher.Verify(id)

@@ -27,7 +27,7 @@ type Agent struct {
 	files    files
 
 	complaints map[string]string // the last error logged about the sources, by message
-	told       told
+	reported   lastReport
 }
 
 // answers are the receivers' answers to one notification.
@@ -60,8 +60,8 @@ type files struct {
 	pruneAt  time.Time
 }
 
-// told is the agent's own status. Other goroutines read it.
-type told struct {
+// lastReport is the agent's own status. Other goroutines read it.
+type lastReport struct {
 	mu       sync.Mutex
 	status   Status
 	attempts map[attempt]int
@@ -95,7 +95,7 @@ func New(opts Options, parts Parts, store Store) (*Agent, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), told: told{attempts: map[attempt]int{}}, complaints: map[string]string{}, start: start{begun: parts.Now()}, files: files{suspect: true}}
+	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), reported: lastReport{attempts: map[attempt]int{}}, complaints: map[string]string{}, start: start{begun: parts.Now()}, files: files{suspect: true}}
 	a.planned.version = -1
 	a.inventory = NewInventory(opts, store, parts.Now, a.Wake)
 	if err := a.restore(); err != nil {
@@ -307,7 +307,7 @@ func (a *Agent) rest(ctx context.Context, until time.Time, childRan bool) {
 	a.prune()
 	var timer <-chan time.Time
 	at := until
-	for _, other := range []time.Time{a.files.pruneAt, a.files.replanAt, a.told.statusAt} {
+	for _, other := range []time.Time{a.files.pruneAt, a.files.replanAt, a.reported.statusAt} {
 		at = sooner(at, other)
 	}
 	if !at.IsZero() {

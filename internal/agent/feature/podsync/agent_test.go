@@ -25,26 +25,26 @@ import (
 type world struct {
 	*volume.Mounted
 
-	files     sync.Mutex
-	mu        sync.Mutex
-	complete  map[string]bool
-	published []string
-	told      []string
-	toldAt    []time.Time
-	tell      func(n int) error
-	confirm   func() error
-	ask       func(ctx context.Context) error // instead of confirm
-	baseline  func() (string, error)
-	compare   func(baseline string) error // instead of confirm
-	pruned    int
-	abandoned bool
-	check     func(id string) error
-	publish   func(id string) error
-	write     func() error
-	verify    func(id string) error
-	obstacles map[string]error
-	child     *child
-	log       strings.Builder
+	files      sync.Mutex
+	mu         sync.Mutex
+	complete   map[string]bool
+	published  []string
+	notified   []string
+	notifiedAt []time.Time
+	notify     func(n int) error
+	confirm    func() error
+	ask        func(ctx context.Context) error // instead of confirm
+	baseline   func() (string, error)
+	compare    func(baseline string) error // instead of confirm
+	pruned     int
+	abandoned  bool
+	check      func(id string) error
+	publish    func(id string) error
+	write      func() error
+	verify     func(id string) error
+	obstacles  map[string]error
+	child      *child
+	log        strings.Builder
 }
 
 // child is an application in subprocess mode.
@@ -83,7 +83,7 @@ func (c *child) die()          { close(c.done) }
 func newWorld() *world {
 	return &world{
 		Mounted: volume.NewMounted("/live"), complete: map[string]bool{},
-		tell: func(int) error { return nil }, check: func(string) error { return nil },
+		notify: func(int) error { return nil }, check: func(string) error { return nil },
 		publish: func(string) error { return nil }, write: func() error { return nil },
 		baseline: func() (string, error) { return "", nil }, verify: func(string) error { return nil },
 	}
@@ -142,12 +142,12 @@ func (w *world) Check(_ context.Context, r podsync.Delivery) (string, error) {
 	return "checked " + r.Dir, w.check(r.Generation)
 }
 
-func (w *world) Tell(_ context.Context, r podsync.Delivery) (bool, error) {
+func (w *world) Notify(_ context.Context, r podsync.Delivery) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, r.Generation)
-	w.toldAt = append(w.toldAt, time.Now())
-	return true, w.tell(len(w.told))
+	w.notified = append(w.notified, r.Generation)
+	w.notifiedAt = append(w.notifiedAt, time.Now())
+	return true, w.notify(len(w.notified))
 }
 
 func (w *world) Baseline(context.Context) (string, error) { return w.baseline() }
@@ -214,7 +214,7 @@ func join(t *testing.T, w *world, change func(*podsync.Options)) (*podsync.Agent
 		change(&opts)
 	}
 	parts := podsync.Parts{
-		Publisher: w, States: w, Checker: w, Tellers: []podsync.Teller{w}, Log: slog.New(slog.NewTextHandler(w, nil)),
+		Publisher: w, States: w, Checker: w, Notifiers: []podsync.Notifier{w}, Log: slog.New(slog.NewTextHandler(w, nil)),
 		Now: time.Now, Jitter: func() float64 { return 0 },
 	}
 	if w.confirm != nil || w.ask != nil || w.compare != nil {
@@ -258,8 +258,8 @@ func TestMetadataOnlyChange(t *testing.T) {
 			put("1")
 			time.Sleep(time.Minute)
 		}
-		if len(w.told) != 1 || len(w.published) != 1 {
-			t.Errorf("published %v, told %v", w.published, w.told)
+		if len(w.notified) != 1 || len(w.published) != 1 {
+			t.Errorf("published %v, told %v", w.published, w.notified)
 		}
 	})
 }
@@ -278,10 +278,10 @@ func TestBurstAndMinimumInterval(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(w.told) != 2 {
-			t.Fatalf("told %d times", len(w.told))
+		if len(w.notified) != 2 {
+			t.Fatalf("told %d times", len(w.notified))
 		}
-		if gap := w.toldAt[1].Sub(w.toldAt[0]); gap != 10*time.Second {
+		if gap := w.notifiedAt[1].Sub(w.notifiedAt[0]); gap != 10*time.Second {
 			t.Errorf("%s between two reloads", gap)
 		}
 	})
@@ -300,7 +300,7 @@ func TestQuietPeriodIsBounded(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if n := len(w.told) - 1; n < 3 || n > 5 {
+		if n := len(w.notified) - 1; n < 3 || n > 5 {
 			t.Errorf("20 s of edits were %d reloads, want about one in 5 s", n)
 		}
 	})
@@ -311,7 +311,7 @@ func TestQuietPeriodIsBounded(t *testing.T) {
 func TestFailedReloadIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.tell = func(n int) error {
+		w.notify = func(n int) error {
 			if n < 9 {
 				return errors.New("refused")
 			}
@@ -330,8 +330,8 @@ func TestFailedReloadIsRetried(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		wantProbe(t, agent, "/healthz", http.StatusOK)
-		if len(w.told) != 9 {
-			t.Errorf("told %d times", len(w.told))
+		if len(w.notified) != 9 {
+			t.Errorf("told %d times", len(w.notified))
 		}
 	})
 }
@@ -340,7 +340,7 @@ func TestFailedReloadIsRetried(t *testing.T) {
 func TestNewerContentReplacesARetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.tell = func(n int) error {
+		w.notify = func(n int) error {
 			if n < 4 {
 				return errors.New("refused")
 			}
@@ -353,8 +353,8 @@ func TestNewerContentReplacesARetry(t *testing.T) {
 		put("2")
 		put("3")
 		synctest.Wait()
-		if time.Since(before) > time.Second || len(w.told) < 2 {
-			t.Errorf("told %v after %s", w.told, time.Since(before))
+		if time.Since(before) > time.Second || len(w.notified) < 2 {
+			t.Errorf("told %v after %s", w.notified, time.Since(before))
 		}
 	})
 }
@@ -375,8 +375,8 @@ func TestRefusedSet(t *testing.T) {
 		}
 		put("bad")
 		synctest.Wait()
-		if len(w.published) != 1 || len(w.told) != 1 {
-			t.Errorf("published %v, told %v", w.published, w.told)
+		if len(w.published) != 1 || len(w.notified) != 1 {
+			t.Errorf("published %v, told %v", w.published, w.notified)
 		}
 		wantProbe(t, agent, "/healthz", http.StatusOK)
 		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
@@ -415,10 +415,10 @@ func TestRollBack(t *testing.T) {
 		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
 			t.Errorf("metrics\n%s", metrics)
 		}
-		told := len(w.told)
+		told := len(w.notified)
 		time.Sleep(time.Hour)
-		if len(w.told) != told {
-			t.Errorf("told %d more times while nothing changed", len(w.told)-told)
+		if len(w.notified) != told {
+			t.Errorf("told %d more times while nothing changed", len(w.notified)-told)
 		}
 		w.confirm = func() error { return nil }
 		put("better")

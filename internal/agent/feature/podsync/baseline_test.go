@@ -19,8 +19,8 @@ func TestKilledBetweenTellingAndAsking(t *testing.T) {
 		w := newWorld()
 		w.complete = map[string]bool{good: true, bad: true}
 		workers := 1
-		w.tell = func(int) error {
-			if w.told[len(w.told)-1] == good {
+		w.notify = func(int) error {
+			if w.notified[len(w.notified)-1] == good {
 				workers++ // a set that it refuses leaves it as it is
 			}
 			return nil
@@ -41,7 +41,7 @@ func TestKilledBetweenTellingAndAsking(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if s := w.status(t); s.Published != good || s.Confirmed != good || s.Barred != bad {
-			t.Errorf("told %v, status %+v", w.told, s)
+			t.Errorf("told %v, status %+v", w.notified, s)
 		}
 	})
 }

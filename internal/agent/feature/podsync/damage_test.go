@@ -31,8 +31,8 @@ func TestDriftAtAStart(t *testing.T) {
 		wantDegraded(t, agent, "1")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if !slices.Equal(w.published, []string{good}) || !slices.Equal(w.told, []string{good}) {
-			t.Errorf("published %v, told %v", w.published, w.told)
+		if !slices.Equal(w.published, []string{good}) || !slices.Equal(w.notified, []string{good}) {
+			t.Errorf("published %v, told %v", w.published, w.notified)
 		}
 		if n := w.said("the published files are not as they were: another program changed its files"); n != 1 {
 			t.Errorf("said %d times", n)
@@ -53,8 +53,8 @@ func TestNoDriftAtAStart(t *testing.T) {
 		put("good")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if len(w.published) > 0 || len(w.told) > 0 {
-			t.Errorf("published %v, told %v", w.published, w.told)
+		if len(w.published) > 0 || len(w.notified) > 0 {
+			t.Errorf("published %v, told %v", w.published, w.notified)
 		}
 	})
 }
@@ -99,15 +99,15 @@ func TestFilesOfTwoSetsAreNotInStep(t *testing.T) {
 		if n := len(w.published); n < 4 || n > 14 {
 			t.Errorf("published %d times in a minute", n)
 		}
-		told := len(w.told)
+		told := len(w.notified)
 
 		w.change(func() { w.publish = func(string) error { return nil } })
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		wantDegraded(t, agent, "0")
 		wantStatus(t, w, podsync.InStep, 1, 4)
-		if len(w.told) != told+1 {
-			t.Errorf("told %v", w.told)
+		if len(w.notified) != told+1 {
+			t.Errorf("told %v", w.notified)
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestAPublishThatFailsAfterTheSwap(t *testing.T) {
 func TestADamagedSetIsNotGoneBackTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.tell = func(n int) error {
+		w.notify = func(n int) error {
 			if n > 0 && w.published[len(w.published)-1] != w.published[0] {
 				return errors.New("refused")
 			}

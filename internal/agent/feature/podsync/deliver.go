@@ -22,9 +22,9 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 			return false, err
 		}
 	}
-	a.answers.acknowledged = len(a.parts.Tellers) > 0
-	for _, teller := range a.parts.Tellers {
-		answered, err := teller.Tell(ctx, a.delivery())
+	a.answers.acknowledged = len(a.parts.Notifiers) > 0
+	for _, notifier := range a.parts.Notifiers {
+		answered, err := notifier.Notify(ctx, a.delivery())
 		if working, late := errors.AsType[*UnansweredError](err); late {
 			a.answers.pending = append(a.answers.pending, working)
 			continue
@@ -52,9 +52,9 @@ func (a *Agent) tolerates(err error) bool {
 	}
 	a.parts.Log.Warn("a command failed, and nothing is repeated for it: "+tolerated.Error(), "generation", a.state.Published)
 	if failed, printed := errors.AsType[*OutputError](err); printed {
-		a.told.mu.Lock()
-		defer a.told.mu.Unlock()
-		a.told.status.Output = failed.Output
+		a.reported.mu.Lock()
+		defer a.reported.mu.Unlock()
+		a.reported.status.Output = failed.Output
 	}
 	return true
 }

@@ -145,7 +145,7 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 		"undelivered": {
 			spoil: func(w *world, _, observed string) {
 				_ = w.Mounted.Publish(observed)
-				w.tell = func(int) error { return errors.New("told") }
+				w.notify = func(int) error { return errors.New("told") }
 			},
 			state: func(_, observed string) podsync.State { return podsync.State{Sets: podsync.Sets{Published: observed}} },
 		},
@@ -184,8 +184,8 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 				if (err == nil) != (c.wantErr == "") || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
 					t.Errorf("error %v, want %q", err, c.wantErr)
 				}
-				if len(w.told) > 0 {
-					t.Errorf("told %v", w.told)
+				if len(w.notified) > 0 {
+					t.Errorf("told %v", w.notified)
 				}
 			})
 		})

@@ -38,16 +38,16 @@ func (a *Agent) applicationFailed(s Status) bool {
 // Health reports whether the application runs the published set and whether the sources
 // respond.
 func (a *Agent) Health() []HealthCheck {
-	a.told.mu.Lock()
-	s := a.told.status
-	a.told.mu.Unlock()
+	a.reported.mu.Lock()
+	s := a.reported.status
+	a.reported.mu.Unlock()
 	application := HealthCheck{Name: "application"}
 	switch {
 	case !a.applicationFailed(s):
 	case s.RollBackFailures > 0:
 		application.Problem = fmt.Sprintf("generation %s cannot be rolled back: %s", s.Published, s.Message)
 	case s.Barred != "":
-		application.Problem = fmt.Sprintf("has not taken generation %s, which was put back in the place of %s: %s", s.Published, s.Barred, s.Message)
+		application.Problem = fmt.Sprintf("has not loaded generation %s, which was restored in the place of %s: %s", s.Published, s.Barred, s.Message)
 	default:
 		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
 	}
@@ -71,15 +71,15 @@ func (a *Agent) stalled() string {
 // agent's own child, has been started. An earlier agent's set counts once the sources were
 // read, or could not be read in time.
 func (a *Agent) Startup() []HealthCheck {
-	a.told.mu.Lock()
-	defer a.told.mu.Unlock()
+	a.reported.mu.Lock()
+	defer a.reported.mu.Unlock()
 	f := HealthCheck{Name: "published"}
-	early := !a.told.complete && a.parts.Now().Sub(a.start.begun) < sourcePatience
+	early := !a.reported.complete && a.parts.Now().Sub(a.start.begun) < sourcePatience
 	pending := a.parts.Child != nil && a.parts.Child.Done() == nil
-	if a.told.status.Published == "" || early || pending {
-		f.Problem = "no set of files is in place yet: " + string(a.told.status.Reason)
-		if a.told.status.Message != "" {
-			f.Problem += ": " + a.told.status.Message
+	if a.reported.status.Published == "" || early || pending {
+		f.Problem = "no set of files is in place yet: " + string(a.reported.status.Reason)
+		if a.reported.status.Message != "" {
+			f.Problem += ": " + a.reported.status.Message
 		}
 	}
 	return []HealthCheck{f}

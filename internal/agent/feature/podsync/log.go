@@ -29,7 +29,7 @@ func (a *Agent) logDone(log *slog.Logger, o Outcome) {
 	case Publish:
 		log.Info("published", "files", o.Files, "bytes", o.Bytes)
 	case Notify:
-		log.Info("told")
+		log.Info("notified")
 	case Confirm:
 		log.Info("confirmed")
 	case RollBack:
@@ -52,13 +52,13 @@ func (a *Agent) failure(o Outcome) string {
 	case o.Decision.Verb == Confirm:
 		return "not confirmed"
 	case working:
-		return "told, answer awaited"
+		return "notified, waiting for the answer"
 	case o.Decision.Verb != Notify:
 		return "refused"
 	case a.state.Failures == 0:
-		return "not told yet"
+		return "not notified yet"
 	case unreachable:
-		return "not told"
+		return "not notified"
 	default:
 		return "refused by the application"
 	}

@@ -20,7 +20,7 @@ func TestLogAndSizeAfterAStep(t *testing.T) {
 		agent, put := run(t, w, func(o *podsync.Options) { o.Timing.RollBack, o.Timing.MaxFailures = true, 1 })
 		put("good")
 		synctest.Wait()
-		w.tell = func(n int) error {
+		w.notify = func(n int) error {
 			if n == 2 {
 				return errors.New("the application said no")
 			}
@@ -41,7 +41,7 @@ func TestLogAndSizeAfterAStep(t *testing.T) {
 		for _, want := range []string{
 			`msg=checked generation=[0-9a-f]+\n`,
 			`msg=published generation=[0-9a-f]+ files=1 bytes=4\n`,
-			`msg=told generation=[0-9a-f]+\n`,
+			`msg=notified generation=[0-9a-f]+\n`,
 			`msg="refused by the application: the application said no" generation=[0-9a-f]+ reason=TooManyFailures failures=1\n`,
 			`msg="rolled back" generation=[0-9a-f]+ refused=[0-9a-f]+\n`,
 			`msg="refused: exit status 1" generation=[0-9a-f]+ reason=Rejected\n`,

@@ -4,18 +4,18 @@ import "github.com/lockstep-dev/lockstep/internal/agent/core/expofmt"
 
 // Metrics are the agent's numbers at this moment.
 func (a *Agent) Metrics() []expofmt.Metric {
-	a.told.mu.Lock()
-	s := a.told.status
+	a.reported.mu.Lock()
+	s := a.reported.status
 	attempts := expofmt.Metric{
 		Name: "lockstep_sync_attempts_total", Type: expofmt.Counter,
 		Help: "Steps of the pipeline by stage and result.",
 	}
-	for key, n := range a.told.attempts {
+	for key, n := range a.reported.attempts {
 		attempts.Samples = append(attempts.Samples, expofmt.Sample{
 			Labels: map[string]string{"stage": string(key.stage), "result": key.result}, Value: float64(n),
 		})
 	}
-	a.told.mu.Unlock()
+	a.reported.mu.Unlock()
 	metrics := []expofmt.Metric{
 		generations(s), attempts,
 		gauge("lockstep_sync_healthy", "1 unless the application is known not to run the published set.", flag(s.Healthy)),
@@ -25,7 +25,7 @@ func (a *Agent) Metrics() []expofmt.Metric {
 		gauge("lockstep_sync_bytes", "Size of the published set.", float64(s.Bytes)),
 		gauge("lockstep_sync_source_bytes", "What the sources hold, each file in blocks of 4096 bytes.", float64(a.inventory.Weight())),
 		gauge("lockstep_sync_limit_bytes", "What the sources may hold; 0 means no limit.", float64(a.opts.Rules.MaxBytes)),
-		gauge("lockstep_sync_last_notify_timestamp_seconds", "When the application was last told; 0 means never.", seconds(s)),
+		gauge("lockstep_sync_last_notify_timestamp_seconds", "When the application was last notified; 0 means never.", seconds(s)),
 	}
 	if a.parts.Age != nil {
 		_, age := a.parts.Age()

@@ -104,7 +104,7 @@ func (o Options) Validate() error {
 		mistakes = append(mistakes, fmt.Errorf("on delete %q: want auto, keep or remove", o.OnDelete))
 	}
 	if o.ReadOnly && o.Timing.RollBack {
-		mistakes = append(mistakes, errors.New("rolling back needs a root: files that another program publishes cannot be put back"))
+		mistakes = append(mistakes, errors.New("rolling back needs a root: files that another program publishes cannot be restored"))
 	}
 	return errors.Join(mistakes...)
 }

@@ -110,15 +110,15 @@ func (e *ToleratedError) Unwrap() error { return e.Err }
 // Checker checks a staged generation before it is published. It returns the output of the
 // check.
 type Checker interface {
-	Check(ctx context.Context, release Delivery) (output string, err error)
+	Check(ctx context.Context, delivery Delivery) (output string, err error)
 }
 
-// Teller notifies the application that its files changed. acknowledged is true when success
+// Notifier notifies the application that its files changed. acknowledged is true when success
 // means that the application answered. Its error is an *UnreachableError when the
 // notification did not reach the application, and an *UnansweredError when it did and the
 // answer is pending.
-type Teller interface {
-	Tell(ctx context.Context, release Delivery) (acknowledged bool, err error)
+type Notifier interface {
+	Notify(ctx context.Context, delivery Delivery) (acknowledged bool, err error)
 }
 
 // Confirmer finds out whether the application runs the delivered set.
@@ -126,8 +126,8 @@ type Confirmer interface {
 	// Baseline is taken before the application is notified. Its error is an *UnreachableError
 	// when the application can't be queried at all, for example because it is starting.
 	Baseline(ctx context.Context) (string, error)
-	// Confirm waits until the application shows the release, or fails.
-	Confirm(ctx context.Context, release Delivery, baseline string) error
+	// Confirm waits until the application shows the delivery, or fails.
+	Confirm(ctx context.Context, delivery Delivery, baseline string) error
 	// Compares reports whether the answer describes changes since the baseline. The answer to
 	// any other query may predate the end of the application's work.
 	Compares() bool
@@ -148,7 +148,7 @@ type Parts struct {
 	Checker   Checker
 	// CheckName distinguishes the checks of two command lines.
 	CheckName string
-	Tellers   []Teller
+	Notifiers []Notifier
 	Confirmer Confirmer
 	Child     Child
 	// Age is how long ago the most silent source last responded, and its name.

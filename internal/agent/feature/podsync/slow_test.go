@@ -34,7 +34,7 @@ func (w *world) slow(after time.Duration, answer error) {
 func (w *world) answers(tell func(n int) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tell = tell
+	w.notify = tell
 }
 
 const forever = time.Duration(-1)
@@ -66,8 +66,8 @@ func TestASlowReload(t *testing.T) {
 					t.Errorf("%s: status %+v", c.reason, s)
 				}
 				wantProbe(t, agent, "/healthz", http.StatusOK)
-				if len(w.told) != 2 || len(w.published) != 2 {
-					t.Errorf("told %v, published %v: want the first and the slow one once each", w.told, w.published)
+				if len(w.notified) != 2 || len(w.published) != 2 {
+					t.Errorf("told %v, published %v: want the first and the slow one once each", w.notified, w.published)
 				}
 			})
 		})
@@ -96,14 +96,14 @@ func TestAHangingReload(t *testing.T) {
 		time.Sleep(promised)
 		synctest.Wait()
 		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
-		if len(w.told) != 2 || len(w.published) != 2 {
-			t.Errorf("told %v, published %v: nothing is sent again or rolled back", w.told, w.published)
+		if len(w.notified) != 2 || len(w.published) != 2 {
+			t.Errorf("told %v, published %v: nothing is sent again or rolled back", w.notified, w.published)
 		}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		wantProbe(t, agent, "/healthz/application", http.StatusOK)
-		if len(w.told) != 2 || len(w.published) != 2 {
-			t.Errorf("told %v, published %v", w.told, w.published)
+		if len(w.notified) != 2 || len(w.published) != 2 {
+			t.Errorf("told %v, published %v", w.notified, w.published)
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestAQuestionAfterALateYes(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if s := w.status(t); len(w.published) != 2 || s.Confirmed != s.Published || s.Failures != 0 {
-					t.Errorf("told %v, published %v, status %+v", w.told, w.published, s)
+					t.Errorf("told %v, published %v, status %+v", w.notified, w.published, s)
 				}
 			})
 		})
@@ -188,8 +188,8 @@ func TestASlowReloadIsAskedAbout(t *testing.T) {
 		put("slow")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := w.status(t); s.Confirmed != s.Published || len(w.told) != 1 || asked != 3 || !w.abandoned {
-			t.Errorf("told %v, asked %d times, abandoned %v, status %+v", w.told, asked, w.abandoned, s)
+		if s := w.status(t); s.Confirmed != s.Published || len(w.notified) != 1 || asked != 3 || !w.abandoned {
+			t.Errorf("told %v, asked %d times, abandoned %v, status %+v", w.notified, asked, w.abandoned, s)
 		}
 	})
 }
@@ -206,8 +206,8 @@ func TestNewerContentWhileTheApplicationWorks(t *testing.T) {
 		put("newer")
 		time.Sleep(3 * limit)
 		synctest.Wait()
-		if s := w.status(t); s.Confirmed != s.Published || len(w.told) != 3 || !w.abandoned {
-			t.Errorf("told %v, abandoned %v, status %+v", w.told, w.abandoned, s)
+		if s := w.status(t); s.Confirmed != s.Published || len(w.notified) != 3 || !w.abandoned {
+			t.Errorf("told %v, abandoned %v, status %+v", w.notified, w.abandoned, s)
 		}
 	})
 }
@@ -223,8 +223,8 @@ func TestARestartWhileTheApplicationWorks(t *testing.T) {
 		put("1")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := w.status(t); len(w.told) != 1 || s.Confirmed != one || s.Unanswered != "" {
-			t.Errorf("told %v, status %+v", w.told, s)
+		if s := w.status(t); len(w.notified) != 1 || s.Confirmed != one || s.Unanswered != "" {
+			t.Errorf("told %v, status %+v", w.notified, s)
 		}
 	})
 }
@@ -235,7 +235,7 @@ func TestARestartDuringASlowReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, asked := newWorld(), 0
 		w.confirm = func() error {
-			if asked++; len(w.told) == 0 {
+			if asked++; len(w.notified) == 0 {
 				return errors.New("runs the set before")
 			}
 			return nil
@@ -248,8 +248,8 @@ func TestARestartDuringASlowReload(t *testing.T) {
 		put("2")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := w.status(t); len(w.told) != 1 || asked != 1 || s.Confirmed != two || s.Published != two || s.Failures != 0 {
-			t.Errorf("told %v, asked %d times, published %v, status %+v", w.told, asked, w.published, s)
+		if s := w.status(t); len(w.notified) != 1 || asked != 1 || s.Confirmed != two || s.Published != two || s.Failures != 0 {
+			t.Errorf("told %v, asked %d times, published %v, status %+v", w.notified, asked, w.published, s)
 		}
 	})
 }
@@ -261,7 +261,7 @@ func TestWhatACommandPrinted(t *testing.T) {
 		return &podsync.OutputError{Output: "config:3: " + secret, Err: errors.New("run app: exit status 1")}
 	}
 	for name, arrange := range map[string]func(*world){
-		"to tell": func(w *world) { w.tell = func(int) error { return printed() } },
+		"to tell": func(w *world) { w.notify = func(int) error { return printed() } },
 		"to ask":  func(w *world) { w.confirm = printed },
 		"wrapped": func(w *world) { w.confirm = func() error { return fmt.Errorf("not confirmed: %w", printed()) } },
 	} {

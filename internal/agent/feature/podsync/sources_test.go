@@ -90,8 +90,8 @@ func TestAStartOnAUsedVolume(t *testing.T) {
 					put("new")
 					synctest.Wait()
 					wantDegraded(t, agent, "0")
-					if len(w.told) != 1 || w.status(t).Confirmed != id(t, "new") {
-						t.Errorf("told %v, status %+v", w.told, w.status(t))
+					if len(w.notified) != 1 || w.status(t).Confirmed != id(t, "new") {
+						t.Errorf("told %v, status %+v", w.notified, w.status(t))
 					}
 				})
 			})

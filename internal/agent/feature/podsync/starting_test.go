@@ -20,7 +20,7 @@ func TestAnApplicationThatIsStarting(t *testing.T) {
 		put("1")
 		synctest.Wait()
 		up := false
-		w.tell = func(int) error {
+		w.notify = func(int) error {
 			if up {
 				return nil
 			}
@@ -55,7 +55,7 @@ func TestARefusingApplicationThatIsStartedAgain(t *testing.T) {
 		put("1")
 		synctest.Wait()
 		answer := errors.New("500")
-		w.tell = func(int) error { return answer }
+		w.notify = func(int) error { return answer }
 		now := func(err error) {
 			w.mu.Lock()
 			answer = err
@@ -85,7 +85,7 @@ func TestAnApplicationThatStaysAway(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			agent, put := run(t, w, nil)
-			w.tell = gone
+			w.notify = gone
 			put("1")
 			time.Sleep(time.Hour)
 			synctest.Wait()
@@ -102,7 +102,7 @@ func TestAnApplicationThatStaysAway(t *testing.T) {
 			w.confirm = func() error {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				w.tell = gone
+				w.notify = gone
 				return errors.New("connection refused")
 			}
 			put("deadly")

@@ -112,12 +112,12 @@ func (s State) resumed(current string, confirms bool) State {
 
 // report updates the status file, health and metrics.
 func (a *Agent) report(d Decision) {
-	a.told.mu.Lock()
-	defer a.told.mu.Unlock()
+	a.reported.mu.Lock()
+	defer a.reported.mu.Unlock()
 	snap := a.planned.snapshot
 	s := Status{
 		State: a.state, Observed: a.planned.id, Rejected: a.state.Rejected, Reason: d.Reason,
-		Message: a.told.status.Message, CheckOutput: a.told.status.CheckOutput, Output: a.told.status.Output,
+		Message: a.reported.status.Message, CheckOutput: a.reported.status.CheckOutput, Output: a.reported.status.Output,
 		Sources: sourceStatuses(a.opts.Sources, snap),
 	}
 	if unusable := cmp.Or(a.planned.err, a.planned.tree.LeftOut); unusable != nil {
@@ -128,7 +128,7 @@ func (a *Agent) report(d Decision) {
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}
-	a.told.status, a.told.complete = s, snap.Complete()
+	a.reported.status, a.reported.complete = s, snap.Complete()
 	// Every file operation before publishing delays the change, and a restarted agent can tell
 	// from the disk how far this one got.
 	if d.Verb != Stage && d.Verb != Publish {
@@ -153,25 +153,25 @@ const statusRetry = 5 * time.Second
 
 // writeStatus writes the file when anything except its time changed.
 func (a *Agent) writeStatus() {
-	raw, err := json.Marshal(a.told.status)
-	if err != nil || string(raw) == a.told.written {
-		a.told.statusAt = time.Time{}
+	raw, err := json.Marshal(a.reported.status)
+	if err != nil || string(raw) == a.reported.written {
+		a.reported.statusAt = time.Time{}
 		return
 	}
 	written := string(raw)
-	dated := a.told.status
+	dated := a.reported.status
 	dated.Updated = a.parts.Now().UTC().Truncate(time.Second)
 	if raw, err = json.MarshalIndent(dated, "", "  "); err == nil {
 		err = a.parts.States.WriteState(StatusFile, append(raw, '\n'))
 	}
 	if err != nil {
-		if a.told.statusAt.IsZero() {
+		if a.reported.statusAt.IsZero() {
 			a.parts.Log.Warn("the status file cannot be written, which is tried again", "error", err)
 		}
-		a.told.statusAt = a.parts.Now().Add(statusRetry)
+		a.reported.statusAt = a.parts.Now().Add(statusRetry)
 		return
 	}
-	a.told.written, a.told.statusAt = written, time.Time{}
+	a.reported.written, a.reported.statusAt = written, time.Time{}
 }
 
 func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {
@@ -192,9 +192,9 @@ func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {
 }
 
 func (a *Agent) setCheckOutput(output string) {
-	a.told.mu.Lock()
-	defer a.told.mu.Unlock()
-	a.told.status.CheckOutput = output
+	a.reported.mu.Lock()
+	defer a.reported.mu.Unlock()
+	a.reported.status.CheckOutput = output
 }
 
 // attempt is one label set of the attempts metric.
@@ -214,16 +214,16 @@ func (a *Agent) reasonAfter(o Outcome) Reason {
 
 // record counts and logs the end of a step.
 func (a *Agent) record(o Outcome) {
-	a.told.mu.Lock()
-	defer a.told.mu.Unlock()
+	a.reported.mu.Lock()
+	defer a.reported.mu.Unlock()
 	result := "ok"
 	if o.Err != nil {
 		result = "failed"
 	}
-	a.told.attempts[attempt{o.Decision.Verb, result}]++
+	a.reported.attempts[attempt{o.Decision.Verb, result}]++
 	a.keepOutput(o)
 	if o.Err != nil {
-		a.told.status.Message = o.Err.Error()
+		a.reported.status.Message = o.Err.Error()
 	}
 	a.log(o)
 }
@@ -236,10 +236,10 @@ func (a *Agent) keepOutput(o Outcome) {
 	case o.Decision.Verb == Check:
 		// The check has its own field, and shows its output even when it passed.
 	case printed:
-		a.told.status.Output = failed.Output
+		a.reported.status.Output = failed.Output
 	case o.Decision.Verb == Publish, o.Decision.Verb == RollBack:
-		a.told.status.Output = ""
+		a.reported.status.Output = ""
 	case o.Err == nil && (o.Decision.Verb == Confirm || o.Decision.Verb == Notify && a.parts.Confirmer == nil):
-		a.told.status.Output = ""
+		a.reported.status.Output = ""
 	}
 }

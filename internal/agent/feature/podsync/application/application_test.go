@@ -45,7 +45,7 @@ func settings(c Child) Settings {
 	return Settings{HTTP: HTTP{First: o, Others: o}, Timeout: patience, Parent: process.NewParent(), Child: c}
 }
 
-func TestTellers(t *testing.T) {
+func TestNotifiers(t *testing.T) {
 	var method string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { method = r.Method }))
 	defer server.Close()
@@ -65,12 +65,12 @@ func TestTellers(t *testing.T) {
 		"socket:/does/not/exist:reload":                                                               {false, "ask reload on the socket /does/not/exist"},
 		"signal:HUP@pidfile:/does/not/exist":                                                          {false, "no such file"},
 	} {
-		teller, err := NewTeller(spec, settings(c))
+		notifier, err := NewNotifier(spec, settings(c))
 		if err != nil {
 			t.Errorf("%s: %v", spec, err)
 			continue
 		}
-		acknowledged, err := teller.Tell(t.Context(), release)
+		acknowledged, err := notifier.Notify(t.Context(), release)
 		if acknowledged && err == nil != want.acknowledged || (err == nil) != (want.err == "") || (err != nil && !strings.Contains(err.Error(), want.err)) {
 			t.Errorf("%s: acknowledged %v, error %v", spec, acknowledged, err)
 		}
@@ -219,11 +219,11 @@ func TestManyChangedFiles(t *testing.T) {
 	for n := range 5000 {
 		release.Changed = append(release.Changed, "directory/with/a/long/name/file-"+strconv.Itoa(n))
 	}
-	teller, err := NewTeller(`exec:sh -c 'test -z "$LOCKSTEP_CHANGED_FILES" -a $LOCKSTEP_GENERATION = g1'`, settings(nil))
+	notifier, err := NewNotifier(`exec:sh -c 'test -z "$LOCKSTEP_CHANGED_FILES" -a $LOCKSTEP_GENERATION = g1'`, settings(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := teller.Tell(t.Context(), release); err != nil {
+	if _, err := notifier.Notify(t.Context(), release); err != nil {
 		t.Error(err)
 	}
 }
@@ -262,11 +262,11 @@ func TestUnreachable(t *testing.T) {
 		if strings.HasSuffix(spec, "/hangs") {
 			s.HTTP.Others.Timeout = brief
 		}
-		teller, err := NewTeller(spec, s)
+		notifier, err := NewNotifier(spec, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = teller.Tell(t.Context(), podsync.Delivery{})
+		_, err = notifier.Notify(t.Context(), podsync.Delivery{})
 		if _, unreachable := errors.AsType[*podsync.UnreachableError](err); err == nil || unreachable != want {
 			t.Errorf("%s: %v, unreachable is %v", spec, err, unreachable)
 		}
@@ -285,11 +285,11 @@ func TestASlowReloadIsTold(t *testing.T) {
 		}))
 		s := settings(nil)
 		s.HTTP.Others.Timeout = brief
-		teller, err := NewTeller(server.URL, s)
+		notifier, err := NewNotifier(server.URL, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = teller.Tell(t.Context(), podsync.Delivery{})
+		_, err = notifier.Notify(t.Context(), podsync.Delivery{})
 		late, told := errors.AsType[*podsync.UnansweredError](err)
 		if !told || late.Patience != s.HTTP.Others.Timeout {
 			t.Fatalf("error %v", err)
@@ -313,11 +313,11 @@ func TestASlowSocketIsTold(t *testing.T) {
 	defer listener.Close()
 	s := settings(nil)
 	s.Timeout = brief
-	teller, err := NewTeller("socket:"+socket+":reload", s)
+	notifier, err := NewNotifier("socket:"+socket+":reload", s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := teller.Tell(t.Context(), podsync.Delivery{}); err != nil {
+	if _, err := notifier.Notify(t.Context(), podsync.Delivery{}); err != nil {
 		t.Errorf("error %v", err)
 	}
 }
@@ -368,11 +368,11 @@ func TestEachAddressHasItsOwnCredentials(t *testing.T) {
 	s := settings(nil)
 	s.HTTP.First = httpcall.Options{URL: first.URL + "/reload", Method: "PUT", Headers: []string{"X-Key: key"}, Credentials: httpcall.Credentials{BearerFile: token}, Timeout: patience}
 	for _, spec := range []string{first.URL + "/reload", first.URL + "/again", second.URL, third.URL + "/x method=PATCH codes=202 bearer-file=" + other + " header='X-Key: its own'"} {
-		teller, err := NewTeller(spec, s)
+		notifier, err := NewNotifier(spec, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := teller.Tell(t.Context(), podsync.Delivery{}); err != nil {
+		if _, err := notifier.Notify(t.Context(), podsync.Delivery{}); err != nil {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
@@ -437,7 +437,7 @@ func TestMistakesInOptions(t *testing.T) {
 		"http://h/ timeout=0s":      "HTTP timeout 0s: want a positive time",
 		"http://h/ cert=/c":         "a client certificate needs both its file and its key file",
 	} {
-		if _, err := NewTeller(spec, settings(nil)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		if _, err := NewNotifier(spec, settings(nil)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: error %v", spec, err)
 		}
 	}
@@ -490,8 +490,8 @@ func FuzzSpecs(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {
-		if teller, err := NewTeller(spec, settings(&child{})); err == nil && teller == nil {
-			t.Errorf("%q: neither a teller nor an error", spec)
+		if notifier, err := NewNotifier(spec, settings(&child{})); err == nil && notifier == nil {
+			t.Errorf("%q: neither a notifier nor an error", spec)
 		}
 		if c, err := NewConfirmer(spec, time.Second, settings(&child{})); err == nil && c == nil {
 			t.Errorf("%q: neither a confirmer nor an error", spec)

@@ -21,7 +21,7 @@ import (
 // answer.
 type probe interface {
 	baseline(ctx context.Context) (string, error)
-	ask(ctx context.Context, release podsync.Delivery, baseline string) (final bool, err error)
+	ask(ctx context.Context, delivery podsync.Delivery, baseline string) (final bool, err error)
 }
 
 // Confirmer queries until the answer is right or the time is over.
@@ -127,12 +127,12 @@ func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 }
 
 // Confirm queries with growing pauses.
-func (c *Confirmer) Confirm(ctx context.Context, release podsync.Delivery, baseline string) error {
+func (c *Confirmer) Confirm(ctx context.Context, delivery podsync.Delivery, baseline string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var last error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		final, err := c.probe.ask(ctx, release, baseline)
+		final, err := c.probe.ask(ctx, delivery, baseline)
 		switch {
 		case err == nil:
 			return nil
@@ -243,8 +243,8 @@ type commandProbe struct {
 
 func (commandProbe) baseline(context.Context) (string, error) { return "", nil }
 
-func (c commandProbe) ask(ctx context.Context, release podsync.Delivery, _ string) (bool, error) {
-	output, err := c.settings.run(ctx, c.args, release)
+func (c commandProbe) ask(ctx context.Context, delivery podsync.Delivery, _ string) (bool, error) {
+	output, err := c.settings.run(ctx, c.args, delivery)
 	if err != nil {
 		return false, &podsync.OutputError{Output: output, Err: err}
 	}
@@ -316,7 +316,7 @@ func (h haproxyProbe) ask(ctx context.Context, _ podsync.Delivery, baseline stri
 	before, known := parseReloads(baseline)
 	switch {
 	case !ok || !known:
-		return false, errors.New("the master socket does not tell of reloads")
+		return false, errors.New("the master socket does not report reloads")
 	case now.total <= before.total:
 		return false, errors.New("haproxy has not reloaded yet")
 	case now.failed > 0:

@@ -9,7 +9,7 @@ import (
 // password, and names what it is in.
 func TestMistakesShowNoCredentials(t *testing.T) {
 	t.Parallel()
-	tell := func(spec string) error { _, err := NewTeller(spec, settings(nil)); return err }
+	tell := func(spec string) error { _, err := NewNotifier(spec, settings(nil)); return err }
 	ask := func(spec string) error { _, err := NewConfirmer(spec, patience, settings(nil)); return err }
 	check := func(line string) error { _, err := NewChecker(line, settings(nil)); return err }
 	for name, c := range map[string]struct {

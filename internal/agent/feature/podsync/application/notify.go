@@ -33,20 +33,20 @@ type Settings struct {
 	Child   Child
 }
 
-// run runs a command for a release.
-func (s Settings) run(ctx context.Context, args []string, release podsync.Delivery) (string, error) {
+// run runs a command for a delivery.
+func (s Settings) run(ctx context.Context, args []string, delivery podsync.Delivery) (string, error) {
 	return s.Parent.Run(ctx, process.Command{
-		Args:    argv.Expand(args, map[string]string{"dir": release.Dir, "generation": release.Generation}),
-		Env:     []string{"LOCKSTEP_DIR=" + release.Dir, "LOCKSTEP_GENERATION=" + release.Generation, "LOCKSTEP_CHANGED_FILES=" + changedFiles(release)},
+		Args:    argv.Expand(args, map[string]string{"dir": delivery.Dir, "generation": delivery.Generation}),
+		Env:     []string{"LOCKSTEP_DIR=" + delivery.Dir, "LOCKSTEP_GENERATION=" + delivery.Generation, "LOCKSTEP_CHANGED_FILES=" + changedFiles(delivery)},
 		Timeout: s.Timeout,
 	})
 }
 
 // changedFiles lists the paths, one per line. The kernel limits a variable to 128 KiB, so a
 // longer list is left out.
-func changedFiles(release podsync.Delivery) string {
+func changedFiles(delivery podsync.Delivery) string {
 	const limit = 100 << 10
-	list := strings.Join(release.Changed, "\n")
+	list := strings.Join(delivery.Changed, "\n")
 	if len(list) > limit {
 		return ""
 	}
@@ -69,11 +69,11 @@ func NewChecker(line string, settings Settings) (*Checker, error) {
 }
 
 // Check runs the command and returns its output.
-func (c *Checker) Check(ctx context.Context, release podsync.Delivery) (string, error) {
-	return c.settings.run(ctx, c.args, release)
+func (c *Checker) Check(ctx context.Context, delivery podsync.Delivery) (string, error) {
+	return c.settings.run(ctx, c.args, delivery)
 }
 
-// NewTeller parses one way to notify the application:
+// NewNotifier parses one way to notify the application:
 //
 //	http://host:port/path [NAME=VALUE…] a request; see OptionNames
 //	signal:HUP                         to the agent's own child
@@ -83,31 +83,31 @@ func (c *Checker) Check(ctx context.Context, release podsync.Delivery) (string, 
 //	attempt:command arguments          a command whose failure is ignored
 //	socket:/run/x.sock:line            a line on a unix socket
 //	restart                            restart the agent's own child
-func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
+func NewNotifier(spec string, settings Settings) (podsync.Notifier, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
 	case "http", "https":
 		o, err := settings.HTTP.parse(spec)
-		return httpTeller{o}, err
+		return httpNotifier{o}, err
 	case "signal":
-		return newSignalTeller(rest, settings)
+		return newSignalNotifier(rest, settings)
 	case "exec", "attempt":
 		args, err := argv.Split(rest)
 		if err != nil {
 			return nil, fmt.Errorf("notify %s: %w", kind, err)
 		}
-		command := commandTeller{settings, args}
+		command := commandNotifier{settings, args}
 		if kind == "attempt" {
-			return attemptTeller{command}, nil
+			return attemptNotifier{command}, nil
 		}
 		return command, nil
 	case "socket":
-		return newSocketTeller(rest, settings)
+		return newSocketNotifier(rest, settings)
 	case "restart":
 		if settings.Child == nil {
 			return nil, errors.New("notify restart: there is no child; give its command after --")
 		}
-		return restartTeller{settings.Child}, nil
+		return restartNotifier{settings.Child}, nil
 	}
 	return nil, fmt.Errorf("notify %s: want a URL, signal:…, exec:…, socket:… or restart", beginning(spec))
 }
@@ -122,10 +122,10 @@ func beginning(spec string) string {
 	return strconv.Quote(kind + ":…")
 }
 
-type httpTeller struct{ options httpcall.Options }
+type httpNotifier struct{ options httpcall.Options }
 
 // Tell sends the request.
-func (h httpTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) {
+func (h httpNotifier) Notify(ctx context.Context, _ podsync.Delivery) (bool, error) {
 	err := httpcall.Send(ctx, h.options)
 	if late, ok := errors.AsType[*httpcall.UnansweredError](err); ok {
 		return false, &podsync.UnansweredError{Err: late, Patience: late.Timeout, Answer: late.Answer, Abandon: late.Abandon}
@@ -146,46 +146,46 @@ func unlessAsked(err error) error {
 	return err
 }
 
-type commandTeller struct {
+type commandNotifier struct {
 	settings Settings
 	args     []string
 }
 
 // Tell runs the command. Only the status file shows the output of a failing one.
-func (c commandTeller) Tell(ctx context.Context, release podsync.Delivery) (bool, error) {
-	output, err := c.settings.run(ctx, c.args, release)
+func (c commandNotifier) Notify(ctx context.Context, delivery podsync.Delivery) (bool, error) {
+	output, err := c.settings.run(ctx, c.args, delivery)
 	if err != nil {
 		return false, &podsync.OutputError{Output: output, Err: err}
 	}
 	return true, nil
 }
 
-// attemptTeller runs a command whose failure doesn't count: a predecessor's script, whose
+// attemptNotifier runs a command whose failure doesn't count: a predecessor's script, whose
 // failures the predecessor ignored.
-type attemptTeller struct{ commandTeller }
+type attemptNotifier struct{ commandNotifier }
 
 // Tell runs the command.
-func (a attemptTeller) Tell(ctx context.Context, release podsync.Delivery) (bool, error) {
-	if _, err := a.commandTeller.Tell(ctx, release); err != nil {
+func (a attemptNotifier) Notify(ctx context.Context, delivery podsync.Delivery) (bool, error) {
+	if _, err := a.commandNotifier.Notify(ctx, delivery); err != nil {
 		return false, &podsync.ToleratedError{Err: err}
 	}
 	return true, nil
 }
 
-type signalTeller struct {
+type signalNotifier struct {
 	signal unix.Signal
 	target process.Target // empty means the child
 	child  Child
 }
 
-func newSignalTeller(spec string, settings Settings) (podsync.Teller, error) {
+func newSignalNotifier(spec string, settings Settings) (podsync.Notifier, error) {
 	name, to, _ := strings.Cut(spec, "@")
 	sig, err := process.ParseSignal(name)
 	if err != nil {
 		return nil, err
 	}
 	target, err := parseTarget(to, settings)
-	return signalTeller{signal: sig, target: target, child: settings.Child}, err
+	return signalNotifier{signal: sig, target: target, child: settings.Child}, err
 }
 
 // parseTarget parses child, pidfile:PATH, name:NAME or all:NAME; empty means the child.
@@ -206,28 +206,28 @@ func parseTarget(s string, settings Settings) (process.Target, error) {
 }
 
 // Tell sends the signal, which doesn't show whether it had an effect.
-func (s signalTeller) Tell(context.Context, podsync.Delivery) (bool, error) {
+func (s signalNotifier) Notify(context.Context, podsync.Delivery) (bool, error) {
 	if s.target == (process.Target{}) {
 		return false, unlessAsked(s.child.Notify(s.signal))
 	}
 	return false, unlessAsked(process.Signal(s.target, s.signal))
 }
 
-type socketTeller struct {
+type socketNotifier struct {
 	settings     Settings
 	socket, line string
 }
 
-func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
+func newSocketNotifier(spec string, settings Settings) (podsync.Notifier, error) {
 	socket, line, ok := strings.Cut(spec, ":")
 	if !ok || socket == "" || line == "" {
 		return nil, errors.New("notify socket: want socket:PATH:LINE")
 	}
-	return socketTeller{settings, socket, line}, nil
+	return socketNotifier{settings, socket, line}, nil
 }
 
 // Tell sends the line. A confirmation judges the answer.
-func (s socketTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) {
+func (s socketNotifier) Notify(ctx context.Context, _ podsync.Delivery) (bool, error) {
 	_, err := httpcall.Ask(ctx, s.socket, s.line, s.settings.Timeout)
 	if _, late := errors.AsType[*httpcall.SilentError](err); late {
 		return false, nil // it was notified, and may be working
@@ -235,9 +235,9 @@ func (s socketTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error
 	return false, unlessAsked(err)
 }
 
-type restartTeller struct{ child Child }
+type restartNotifier struct{ child Child }
 
 // Tell restarts the child.
-func (r restartTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) {
+func (r restartNotifier) Notify(ctx context.Context, _ podsync.Delivery) (bool, error) {
 	return false, r.child.Restart(ctx)
 }

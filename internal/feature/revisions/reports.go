@@ -7,28 +7,28 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// told remembers the last report about each object, so users are notified once, and which
+// reports remembers the last report about each object, so users are notified once, and which
 // objects no revision uses.
-type told struct {
+type reports struct {
 	mu   sync.Mutex
-	last map[ownership.ObjectKey]said
+	last map[ownership.ObjectKey]report
 	lost int
 }
 
-type said struct {
+type report struct {
 	reason input.Reason
 	text   string
 }
 
-func newTold() *told {
-	return &told{last: map[ownership.ObjectKey]said{}}
+func newReports() *reports {
+	return &reports{last: map[ownership.ObjectKey]report{}}
 }
 
 // isNew reports whether this differs from the last report, and remembers it.
-func (t *told) isNew(key ownership.ObjectKey, reason input.Reason, text string) bool {
+func (t *reports) isNew(key ownership.ObjectKey, reason input.Reason, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := said{reason, text}
+	now := report{reason, text}
 	before := t.last[key]
 	if before == now {
 		return false
@@ -39,14 +39,14 @@ func (t *told) isNew(key ownership.ObjectKey, reason input.Reason, text string) 
 }
 
 // unreferenced is how many objects no revision uses.
-func (t *told) unreferenced() int {
+func (t *reports) unreferenced() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lost
 }
 
 // forget drops an object that is gone, and returns how many others no revision uses.
-func (t *told) forget(key ownership.ObjectKey) int {
+func (t *reports) forget(key ownership.ObjectKey) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lost -= lostOnes(t.last[key])
@@ -54,7 +54,7 @@ func (t *told) forget(key ownership.ObjectKey) int {
 	return t.lost
 }
 
-func lostOnes(s said) int {
+func lostOnes(s report) int {
 	if s.reason == input.Unreferenced {
 		return 1
 	}

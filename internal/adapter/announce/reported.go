@@ -84,8 +84,8 @@ func list(ctx context.Context, c client.Reader, namespace string, about fields.S
 			By: cmp.Or(e.ReportingController, e.Source.Component),
 		})
 	}
-	for _, told := range all {
-		slices.SortStableFunc(told, func(a, b Reported) int { return a.At.Compare(b.At) })
+	for _, reported := range all {
+		slices.SortStableFunc(reported, func(a, b Reported) int { return a.At.Compare(b.At) })
 	}
 	return all, nil
 }

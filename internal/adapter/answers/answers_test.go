@@ -156,6 +156,8 @@ func TestRoom(t *testing.T) {
 		}
 		get("a", 4)
 		time.Sleep(2 * time.Hour)
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if c.taken != 0 {
 			t.Errorf("%d taken after an hour", c.taken)
 		}

@@ -121,7 +121,8 @@ func (g *greedy) template(i int, about string) corev1.PodTemplateSpec {
 // keepBusy writes to the tenant's objects until the context ends.
 func (g *greedy) keepBusy(ctx context.Context) error {
 	for i := 0; ; i++ {
-		if sleep(ctx, 50*time.Millisecond) != nil {
+		_ = sleep(ctx, 50*time.Millisecond)
+		if ctx.Err() != nil {
 			return nil
 		}
 		if err := g.write(ctx, i); err != nil {

@@ -43,9 +43,9 @@ func fill(v reflect.Value, text string) {
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			return
 		}
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				fill(v.Field(i), text)
+		for _, field := range v.Fields() {
+			if field.CanSet() {
+				fill(field, text)
 			}
 		}
 	default:
@@ -140,11 +140,11 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-func onScreen(t *testing.T, print func(Environment, string) error, text string) (out string, lines int) {
+func onScreen(t *testing.T, show func(Environment, string) error, text string) (out string, lines int) {
 	t.Helper()
 	var to bytes.Buffer
 	env := Environment{Stdout: commandline.NewScreen(&to), Stderr: commandline.NewScreen(&to), Lookup: variables(nil), Now: time.Now}
-	if err := print(env, text); err != nil {
+	if err := show(env, text); err != nil {
 		t.Fatal(err)
 	}
 	return to.String(), strings.Count(to.String(), "\n")

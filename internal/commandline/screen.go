@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -61,7 +62,7 @@ func (s *Screen) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out bytes.Buffer
-	left := append(s.rest, text...)
+	left := slices.Concat(s.rest, text)
 	for len(left) > 0 && utf8.FullRune(left) {
 		r, size := utf8.DecodeRune(left)
 		left = left[size:]

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -22,7 +22,7 @@ import (
 type nothing struct{ client.Reader }
 
 func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return errors.NewNotFound(corev1.Resource("serviceaccounts"), key.Name)
+	return apierrors.NewNotFound(corev1.Resource("serviceaccounts"), key.Name)
 }
 
 // TestCredentialsOfTheController: they serve the namespaces that an administrator names. A workload of

@@ -148,7 +148,7 @@ func TestMissingPermissionsAreLogged(t *testing.T) {
 			continue
 		}
 		for i, want := range c.want {
-			for _, word := range strings.Fields(want) {
+			for word := range strings.FieldsSeq(want) {
 				if !strings.Contains(lines[i], word) {
 					t.Errorf("step %d: %q does not say %q", step, lines[i], word)
 				}

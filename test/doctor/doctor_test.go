@@ -48,7 +48,7 @@ func TestDoctor(t *testing.T) {
 	}
 	sick.expect(t, "settings", "problem", "deployment/web in "+i.Namespace, `"soon" is not understood`, "InvalidValue")
 	sick.expect(t, "references", "warning", "deployment/lost in "+i.Namespace+" needs configmap/nowhere, which does not exist")
-	sick.expect(t, "reloaders", "warning", "deployment/web in "+i.Namespace+" has annotations of Stakater Reloader too", "moved by the installation in namespace elsewhere")
+	sick.expect(t, "reloaders", "warning", "deployment/web in "+i.Namespace+" has annotations of Stakater Reloader too", "rolled out by the installation in namespace elsewhere")
 	sick.expect(t, "registries", "warning", "127.0.0.1:1", "does not follow any")
 	sick.expect(t, "leader", "warning", "is no pod of deployment/lockstep") // it is a process of the test
 

@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -66,7 +65,7 @@ func TestOthersRevisionsAreNotRead(t *testing.T) {
 	for i := range 600 {
 		rs := appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 			Name:            fmt.Sprintf("web-%03d", i),
-			OwnerReferences: []metav1.OwnerReference{{UID: types.UID(fmt.Sprint("uid-", i%30)), Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{UID: types.UID(fmt.Sprint("uid-", i%30)), Controller: new(true)}},
 		}}
 		rs.Spec.Template.Annotations = map[string]string{"fat": strings.Repeat("x", 1<<10)}
 		s.sets = append(s.sets, rs)
@@ -92,7 +91,7 @@ func TestOwnRevisionsAreReadOnce(t *testing.T) {
 	s := &shelf{}
 	for i := range 11 {
 		s.sets = append(s.sets, appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprint("web-", i), OwnerReferences: []metav1.OwnerReference{{UID: "uid", Controller: ptr.To(true)}},
+			Name: fmt.Sprint("web-", i), OwnerReferences: []metav1.OwnerReference{{UID: "uid", Controller: new(true)}},
 		}})
 	}
 	w := &kube.Workload{}

@@ -74,49 +74,39 @@ func eachRevision(ctx context.Context, c client.Reader, w *kube.Workload, see fu
 func ownRevisions(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) iter.Seq2[client.Object, error] {
 	matching := []client.ListOption{client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}}
 	return func(yield func(client.Object, error) bool) {
-		seen, overlap := map[string]bool{}, false
+		seen := map[string]bool{}
 		for o, err := range pages.Items(ctx, c, w.Kind.Revisions.NewList(), matching...) {
-			if overlap = err == nil && !controlledBy(o, w.UID); overlap {
-				break
+			if err == nil && !controlledBy(o, w.UID) {
+				eachOwn(ctx, c, w, matching, seen, yield)
+				return
 			}
 			if !yield(o, err) || err != nil {
 				return
 			}
 			seen[o.GetName()] = true
 		}
-		if !overlap {
-			return
-		}
-		names, err := ownNames(ctx, c, w, matching)
+	}
+}
+
+// eachOwn finds the workload's revisions by their metadata, and reads those that weren't seen.
+func eachOwn(ctx context.Context, c client.Reader, w *kube.Workload, matching []client.ListOption, seen map[string]bool, yield func(client.Object, error) bool) {
+	headers := &metav1.PartialObjectMetadataList{}
+	headers.SetGroupVersionKind(w.Kind.Revisions.GroupVersion().WithKind(w.Kind.Revisions.Kind + "List"))
+	for header, err := range pages.Items(ctx, c, headers, matching...) {
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		for _, name := range names {
-			if seen[name] {
-				continue
-			}
-			for o, err := range pages.Items(ctx, c, w.Kind.Revisions.NewList(), client.InNamespace(w.Key.Namespace), client.MatchingFields{"metadata.name": name}) {
-				if !yield(o, err) || err != nil {
-					return
-				}
+		if !controlledBy(header, w.UID) || seen[header.GetName()] {
+			continue
+		}
+		named := []client.ListOption{client.InNamespace(w.Key.Namespace), client.MatchingFields{"metadata.name": header.GetName()}}
+		for o, err := range pages.Items(ctx, c, w.Kind.Revisions.NewList(), named...) {
+			if !yield(o, err) || err != nil {
+				return
 			}
 		}
 	}
-}
-
-func ownNames(ctx context.Context, c client.Reader, w *kube.Workload, matching []client.ListOption) (names []string, err error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(w.Kind.Revisions.GroupVersion().WithKind(w.Kind.Revisions.Kind + "List"))
-	for o, err := range pages.Items(ctx, c, list, matching...) {
-		if err != nil {
-			return nil, err
-		}
-		if controlledBy(o, w.UID) {
-			names = append(names, o.GetName())
-		}
-	}
-	return names, nil
 }
 
 func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {

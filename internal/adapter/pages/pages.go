@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,21 +28,11 @@ const (
 func Items(ctx context.Context, c client.Reader, list client.ObjectList, options ...client.ListOption) iter.Seq2[client.Object, error] {
 	return func(yield func(client.Object, error) bool) {
 		for limit := int64(First); ; limit = Next(list, limit) {
-			page := append(options[:len(options):len(options)], client.Limit(limit), client.Continue(list.GetContinue()))
-			if err := c.List(ctx, list, page...); err != nil {
-				yield(nil, err)
-				return
+			page := slices.Concat(options, []client.ListOption{client.Limit(limit), client.Continue(list.GetContinue())})
+			err := c.List(ctx, list, page...)
+			if err == nil {
+				err = eachItem(list, yield)
 			}
-			err := meta.EachListItem(list, func(item runtime.Object) error {
-				o, ok := item.(client.Object)
-				if !ok {
-					return fmt.Errorf("unexpected type %T", item)
-				}
-				if !yield(o, nil) {
-					return errStopped
-				}
-				return nil
-			})
 			if err != nil && !errors.Is(err, errStopped) {
 				yield(nil, err)
 			}
@@ -50,6 +41,19 @@ func Items(ctx context.Context, c client.Reader, list client.ObjectList, options
 			}
 		}
 	}
+}
+
+func eachItem(page client.ObjectList, yield func(client.Object, error) bool) error {
+	return meta.EachListItem(page, func(item runtime.Object) error {
+		o, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("unexpected type %T", item)
+		}
+		if !yield(o, nil) {
+			return errStopped
+		}
+		return nil
+	})
 }
 
 var errStopped = errors.New("the caller has seen enough")

@@ -24,7 +24,9 @@ import (
 // zipped sends a body as a bomb does: small on the way, and large afterwards.
 func zipped(w http.ResponseWriter, parts ...string) {
 	w.Header().Set("Content-Encoding", "gzip")
-	z := gzip.NewWriter(w)
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush() // The client waits for the beginning only so long.
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	for _, part := range parts {
 		_, _ = io.WriteString(z, part)
 	}
@@ -63,10 +65,10 @@ func TestBounds(t *testing.T) {
 			zipped(w, `{"tags":["`, strings.Repeat(megabyte, 7), `"]}`)
 		}, "the list is longer than 16777216 bytes, which is the limit; 0 tags on 3 pages so far", []registry.Bound{registry.TagLength, registry.TagLength, registry.ListBytes}, 3},
 		{"a page without an end", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
-			zipped(w, slices.Repeat([]string{strings.Repeat(" ", 1<<20)}, 64)...)
+			zipped(w, slices.Repeat([]string{strings.Repeat(" ", 1<<20)}, 20)...)
 		}, "the list is longer than 16777216 bytes", []registry.Bound{registry.ListBytes}, 1},
 		{"a page that is one number", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
-			zipped(w, append([]string{`{"n":`}, slices.Repeat([]string{strings.Repeat("1", 1<<20)}, 64)...)...)
+			zipped(w, append([]string{`{"n":`}, slices.Repeat([]string{strings.Repeat("1", 1<<20)}, 20)...)...)
 		}, "the list is longer than 16777216 bytes", []registry.Bound{registry.ListBytes}, 1},
 		{"too many tags", "*", func(w http.ResponseWriter, _ *http.Request, calls int) {
 			next(w, calls)
@@ -77,7 +79,7 @@ func TestBounds(t *testing.T) {
 			fmt.Fprintf(w, `{"tags":["%d"]}`, calls)
 		}, "the list has more than 2000 pages, which is the limit; 2000 tags so far", []registry.Bound{registry.ListPages}, 2000},
 		{"a manifest without an end", "1", func(w http.ResponseWriter, _ *http.Request, _ int) {
-			zipped(w, slices.Repeat([]string{megabyte}, 64)...)
+			zipped(w, slices.Repeat([]string{megabyte}, 8)...)
 		}, "the answer is longer than 4194304 bytes", []registry.Bound{registry.BodyBytes}, 2},
 		{"an index of too many images", "1", manifest(index(257, entry)), "the index has more than 256 images, which is the limit", []registry.Bound{registry.Platforms}, 2},
 		{"an index of a million empty images", "1", manifest(index(1_000_000, `{}`)), "the index has more than 256 images", []registry.Bound{registry.Platforms}, 2},
@@ -163,14 +165,17 @@ func TestWordsOfARegistry(t *testing.T) {
 			raw(w, "HTTP/1.1 404 "+long+"\r\nContent-Length: 0\r\n\r\n")
 		},
 		"a message": func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(403)
+			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprintf(w, `{"errors":[{"message":%q}]}`, long)
 		},
-		"a digest":   func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Docker-Content-Digest", long) },
-		"a redirect": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Location", "%"+long); w.WriteHeader(307) },
+		"a digest": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Docker-Content-Digest", long) },
+		"a redirect": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "%"+long)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		},
 		"a scheme": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", long+"://x/")
-			w.WriteHeader(307)
+			w.WriteHeader(http.StatusTemporaryRedirect)
 		},
 		"a challenge": func(w http.ResponseWriter, _ *http.Request) { challenge(w, long+" x") },
 		"a realm":     func(w http.ResponseWriter, _ *http.Request) { challenge(w, `Bearer realm="http://x/`+long+`"`) },
@@ -271,11 +276,10 @@ func (s *slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-func (s *slowly) count(host string, n int) int {
+func (s *slowly) count(host string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.read[host] += n
-	return s.read[host]
 }
 
 // beyond counts the bodies of which more than n bytes were read.

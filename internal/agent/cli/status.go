@@ -129,7 +129,7 @@ func printStatus(out io.Writer, s podsync.Status) error {
 		w.row("message", strings.ReplaceAll(s.Message, "\n", "; "))
 	}
 	for _, source := range s.Sources {
-		w.row("source", source.Name, string(source.State), source.Failure)
+		w.row("source", source.Name, source.State, source.Failure)
 	}
 	w.row("updated", s.Updated.Format("2006-01-02 15:04:05 MST"))
 	if err := w.table.Flush(); err != nil {

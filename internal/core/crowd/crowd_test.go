@@ -12,8 +12,14 @@ func TestOneGroupPushesOutItsOwn(t *testing.T) {
 	t.Parallel()
 	c := crowd.New[string](4)
 	for i, step := range []struct{ group, who, left string }{
-		{"small", "s1", ""}, {"large", "l1", ""}, {"large", "l2", ""}, {"large", "l3", ""},
-		{"large", "l4", "l1"}, {"large", "l5", "l2"}, {"third", "t1", "l3"}, {"small", "s2", "s1"},
+		{"small", "s1", ""},
+		{"large", "l1", ""},
+		{"large", "l2", ""},
+		{"large", "l3", ""},
+		{"large", "l4", "l1"},
+		{"large", "l5", "l2"},
+		{"third", "t1", "l3"},
+		{"small", "s2", "s1"},
 	} {
 		left, full := c.Add(step.group, step.who)
 		if left != step.left || full != (step.left != "") || c.Len() > 4 {

@@ -3,7 +3,7 @@
 //
 //	            a new template              aborted, refused, deadline passed
 //	done  --------------------->  progressing  ------------------------------>  failed
-//	 ^                              |      ^                                    |   |
+//	 ↑                              |      ↑                                    |   |
 //	 +-- every pod is updated  -----+      +----------- a new template ---------+   |
 //	 |   and available                                                              |
 //	 +-- the same, after the deadline  ---------------------------------------------+

@@ -10,11 +10,11 @@ import (
 type Standing int
 
 const (
-	// Settled: nothing to do.
+	// Settled means that there is nothing to do.
 	Settled Standing = iota
-	// Record: the current version counts as delivered; only our record changes.
+	// Record means that the current version counts as delivered; only our record changes.
 	Record
-	// Due: the workload has to be rolled out.
+	// Due means that the workload has to be rolled out.
 	Due
 )
 

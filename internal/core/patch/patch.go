@@ -31,12 +31,12 @@ type Target struct {
 type Metadata int
 
 const (
-	// HasAnnotations: the template has at least one annotation. It is the zero value
+	// HasAnnotations means that the template has at least one annotation. It is the zero value
 	// because it is harmless: where it is wrong, the API server refuses.
 	HasAnnotations Metadata = iota
-	// NoAnnotations: there is metadata, but it contains no annotation.
+	// NoAnnotations means that there is metadata, but it contains no annotation.
 	NoAnnotations
-	// NoMetadata: there are neither labels nor annotations.
+	// NoMetadata means that there are neither labels nor annotations.
 	NoMetadata
 )
 

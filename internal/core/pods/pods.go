@@ -2,11 +2,11 @@
 // decides which pod of a workload is evicted next:
 //
 //	begin  -- the series is on record -->  evict one older pod  <--+
-//	  ^                                      |                     | its successor is ready
-//	  | another version                      v                     |
+//	  ↑                                      |                     | its successor is ready
+//	  | another version                      ↓                     |
 //	  +-----------------------------------  wait  -----------------+
 //	                                         | no older pod is left
-//	                                         v
+//	                                         ↓
 //	                                        done
 package pods
 

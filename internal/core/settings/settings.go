@@ -16,11 +16,11 @@ import (
 type Mode int
 
 const (
-	// Unset: no request here; the next wider scope decides.
+	// Unset means that nothing is requested here; the next wider scope decides.
 	Unset Mode = iota
-	// Never: leave the workload alone.
+	// Never leaves the workload alone.
 	Never
-	// Follow: follow the referenced sources, the listed ones, or both.
+	// Follow follows the referenced sources, the listed ones, or both.
 	Follow
 )
 

@@ -8,13 +8,13 @@
 // rule for one source:
 //
 //	(not on record) -- baseline, arrived -------> delivered == current  (settled)
-//	       |                                        ^     |
+//	       |                                        ↑     |
 //	       | changed after the workload started     |     | the content changes
-//	       v                                        |     v
+//	       ↓                                        |     ↓
 //	      due  <-- no rollout loaded it --  delivered != current
 //	       |                                              |
 //	       | the loop rolls out                           | another rollout loaded it, or
-//	       v                                              v ours did before a crash
+//	       ↓                                              ↓ ours did before a crash
 //	delivered == current                            record only
 //
 //	settled -- a rollout delivered another version, and the content changed back --> due

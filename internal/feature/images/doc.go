@@ -12,10 +12,10 @@
 //	  |                                                     | or the template has none
 //	  +-- no digest, another repository or tag -> due  <----+
 //	                                               | our patch
-//	                                               v             every pod is available
+//	                                               ↓             every pod is available
 //	                                       in step, on trial  ---------------------------> in step
 //	                                               | the rollout failed
-//	                                               v              our patch
+//	                                               ↓              our patch
 //	                                        due (put back)  ---------------------------> quarantined
 //
 // A quarantined digest stays out until the tag has another digest or a user releases it; then

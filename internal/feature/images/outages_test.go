@@ -52,7 +52,7 @@ func TestOutagesAreLogged(t *testing.T) {
 		lines = nil
 		checked(c.host, c.err)
 		got := strings.ReplaceAll(strings.Join(lines, "\n"), `"`, "")
-		for _, word := range strings.Fields(c.want) {
+		for word := range strings.FieldsSeq(c.want) {
 			if !strings.Contains(got, word) {
 				t.Errorf("step %d: %q does not say %q", step, got, word)
 			}

@@ -123,7 +123,7 @@ func (r *run) attachAll(ctx context.Context) error {
 func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.ID) Verdict) error {
 	for {
 		err := r.followOnce(ctx, patience, judge)
-		if err == nil || !r.request.WaitForWorkload || !r.missing(patience) {
+		if _, missing := errors.AsType[lineage.MissingError](err); !missing || !r.request.WaitForWorkload {
 			return err
 		}
 		for object := range r.pending {
@@ -135,13 +135,6 @@ func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, 
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// missing reports whether the workload doesn't exist.
-func (r *run) missing(ctx context.Context) bool {
-	workload := &metav1.PartialObjectMetadata{}
-	workload.SetGroupVersionKind(r.request.Kind.GroupVersionKind)
-	return apierrors.IsNotFound(r.Client.Get(ctx, r.request.Workload, workload))
 }
 
 // wait remembers what an object waits for, and reports it when that changes.

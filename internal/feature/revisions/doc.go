@@ -20,13 +20,13 @@
 //	no users, no owners --- the grace period is over ---> unreferenced (reported)
 //	        |                                                  |
 //	        | a revision names it                              | a revision names it
-//	        v                                                  v
+//	        ↓                                                  ↓
 //	attach: every user becomes an owner  <---------------------+
 //	        |
-//	        v
+//	        ↓
 //	owned by every user --- no revision names it anymore ---> owned without use
 //	                                                            | the last owner is deleted
-//	                                                            v
+//	                                                            ↓
 //	                                            the garbage collector deletes it
 //
 // Where a kind of revision can't be read, nothing changes until it can.

@@ -14,18 +14,18 @@
 // The states of a workload, with the verb that the loop uses in each:
 //
 //	ignore (nothing asks for it)
-//	  ^
-//	  v
+//	  ↑
+//	  ↓
 //	leave  <---------------------------------------------------+
 //	  |  a source or tag changed                               |
-//	  v                                                        |
+//	  ↓                                                        |
 //	wait  -- another rollout or the next job: remember --------+
-//	  |  ^                                                     |
+//	  |  ↑                                                     |
 //	  |  +-- released, resumed, changed again --  hold         |
-//	  v                                             ^          |
+//	  ↓                                             ↑          |
 //	held, paused, reverted, switched off?  -- yes --+          |
 //	  |  no                                                    |
-//	  v                                                        |
+//	  ↓                                                        |
 //	observe, or roll out / evict / refresh  -------------------+
 //
 //	leave    in step; or there is nothing to do before a user or registry acts: a mistake, a

@@ -163,7 +163,7 @@ func TestWarningsAreLogged(t *testing.T) {
 	}{
 		{[]input.Warning{denied, unreachable}, "answered 401"},
 		{[]input.Warning{denied, unreachable}, ""},
-		{[]input.Warning{denied, failed}, "long long"},
+		{[]input.Warning{denied, failed}, "long"},
 		{nil, ""},
 		{[]input.Warning{denied}, "answered 401"},
 	} {

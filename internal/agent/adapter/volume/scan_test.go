@@ -286,7 +286,7 @@ type endless struct{ name string }
 func (e endless) KeepFrom(r io.Reader) (filemap.Digest, error) {
 	buffer := make([]byte, 1024)
 	for range 100 {
-		if _, err := r.Read(buffer); err != nil {
+		if n, _ := r.Read(buffer); n == 0 {
 			return filemap.Digest{}, nil
 		}
 		f, err := os.OpenFile(e.name, os.O_WRONLY|os.O_APPEND, 0)

@@ -180,11 +180,12 @@ func (a *Agent) refusal() error {
 		return &MissingError{Sources: snap.Missing}
 	}
 	a.start.seen = true
-	switch a.planned.refused() {
-	case SetTooLarge:
-		return a.planned.err
-	case SourceConflict:
+	refused := a.planned.refused()
+	if refused == SourceConflict {
 		return fmt.Errorf("the sources do not fit together: %w", a.planned.err)
+	}
+	if refused == SetTooLarge {
+		return a.planned.err
 	}
 	return nil
 }

@@ -4,12 +4,12 @@
 // One generation (a content hash) at a time goes through
 //
 //	observe → stage → check → publish → notify → confirm → in step
-//	            |       |        |        ^ |        |
+//	            |       |        |        ↑ |        |
 //	            +-------+--------+        | | failed | failed
-//	                    | refused,        | v        v
-//	                    v or failed      wait longer each time
+//	                    | refused,        | ↓        ↓
+//	                    ↓ or failed      wait longer each time
 //	                 rejected               | MaxFailures, if RollBack is on
-//	     the same step again later;         v
+//	     the same step again later;         ↓
 //	     from the start if the sources   roll back to the previous set; the failed
 //	     change                          one is barred until the sources change
 //

@@ -12,12 +12,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 )
 
-// tenant is an object of a namespace with one file, whose content is the namespace's name.
-func tenant(namespace, file string) filemap.Object {
+// tenant is an object of a namespace with the file x, whose content is the namespace's name.
+func tenant(namespace string) filemap.Object {
 	var digest filemap.Digest
 	copy(digest[:], namespace)
 	return filemap.Object{
-		Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: namespace, Name: "app"}, Entries: []filemap.Entry{{Key: file, Digest: digest, Size: 1}},
+		Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: namespace, Name: "app"}, Entries: []filemap.Entry{{Key: "x", Digest: digest, Size: 1}},
 	}
 }
 
@@ -33,26 +33,26 @@ func TestTheOwnerOfAFileName(t *testing.T) {
 				}
 				agent, _ := join(t, w, several)
 				stop := goOn(t, agent)
-				agent.Inventory().Replace(source, []filemap.Object{tenant("b", "x")})
+				agent.Inventory().Replace(source, []filemap.Object{tenant("b")})
 				synctest.Wait()
 				ofB := w.status(t).Published
-				agent.Inventory().Put(source, tenant("a", "x"))
+				agent.Inventory().Put(source, tenant("a"))
 				synctest.Wait()
 				wantLoser(t, w, agent, ofB)
 				stop()
 
 				agent, _ = join(t, w, several)
 				stop = goOn(t, agent)
-				agent.Inventory().Replace(source, []filemap.Object{tenant("a", "x"), tenant("b", "x")})
+				agent.Inventory().Replace(source, []filemap.Object{tenant("a"), tenant("b")})
 				synctest.Wait()
 				wantLoser(t, w, agent, ofB)
 
-				agent.Inventory().Remove(source, tenant("b", "x").Ref)
+				agent.Inventory().Remove(source, tenant("b").Ref)
 				synctest.Wait()
 				if s := w.status(t); s.Published == ofB || s.Files != 1 || s.Degraded {
 					t.Errorf("after the owner is gone: %+v", s)
 				}
-				agent.Inventory().Put(source, tenant("b", "x"))
+				agent.Inventory().Put(source, tenant("b"))
 				synctest.Wait()
 				if s := w.status(t); s.Published == ofB || !strings.Contains(s.Message, `"x" of configmap/b/app is left out: configmap/a/app had it first`) {
 					t.Errorf("the old owner comes back: %+v", s)

@@ -120,15 +120,12 @@ func (g *greedy) template(i int, about string) corev1.PodTemplateSpec {
 
 // keepBusy writes to the tenant's objects until the context ends.
 func (g *greedy) keepBusy(ctx context.Context) error {
-	for i := 0; ; i++ {
-		_ = sleep(ctx, 50*time.Millisecond)
-		if ctx.Err() != nil {
-			return nil
-		}
+	for i := 0; sleep(ctx, 50*time.Millisecond) == nil; i++ {
 		if err := g.write(ctx, i); err != nil {
 			return fmt.Errorf("write as the greedy tenant: %w", err)
 		}
 	}
+	return nil
 }
 
 // write changes the content of a ConfigMap or the settings of a Deployment, in turn.

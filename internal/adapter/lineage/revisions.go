@@ -77,7 +77,9 @@ func ownRevisions(ctx context.Context, c client.Reader, w *kube.Workload, select
 		seen := map[string]bool{}
 		for o, err := range pages.Items(ctx, c, w.Kind.Revisions.NewList(), matching...) {
 			if err == nil && !controlledBy(o, w.UID) {
-				eachOwn(ctx, c, w, matching, seen, yield)
+				eachOwn(ctx, c, w, matching, func(o client.Object, err error) bool {
+					return err == nil && seen[o.GetName()] || yield(o, err)
+				})
 				return
 			}
 			if !yield(o, err) || err != nil {
@@ -88,8 +90,8 @@ func ownRevisions(ctx context.Context, c client.Reader, w *kube.Workload, select
 	}
 }
 
-// eachOwn finds the workload's revisions by their metadata, and reads those that weren't seen.
-func eachOwn(ctx context.Context, c client.Reader, w *kube.Workload, matching []client.ListOption, seen map[string]bool, yield func(client.Object, error) bool) {
+// eachOwn finds the workload's revisions by their metadata, and reads them one by one.
+func eachOwn(ctx context.Context, c client.Reader, w *kube.Workload, matching []client.ListOption, yield func(client.Object, error) bool) {
 	headers := &metav1.PartialObjectMetadataList{}
 	headers.SetGroupVersionKind(w.Kind.Revisions.GroupVersion().WithKind(w.Kind.Revisions.Kind + "List"))
 	for header, err := range pages.Items(ctx, c, headers, matching...) {
@@ -97,7 +99,7 @@ func eachOwn(ctx context.Context, c client.Reader, w *kube.Workload, matching []
 			yield(nil, err)
 			return
 		}
-		if !controlledBy(header, w.UID) || seen[header.GetName()] {
+		if !controlledBy(header, w.UID) {
 			continue
 		}
 		named := []client.ListOption{client.InNamespace(w.Key.Namespace), client.MatchingFields{"metadata.name": header.GetName()}}

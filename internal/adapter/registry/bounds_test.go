@@ -299,7 +299,7 @@ type slowBody struct {
 	*slowly
 
 	host string
-	ctx  context.Context //nolint:containedctx // That of its request.
+	ctx  context.Context // that of its request
 	read int
 	left int
 }

@@ -96,7 +96,7 @@ func (c *Client) do(ctx context.Context, as keychain.Credential, r call) (*reply
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	response, err := c.answer(ctx, s, as, r)
+	response, err := c.answer(ctx, s, as, r) //nolint:bodyclose // The reply closes it.
 	if err != nil {
 		cancel()
 		leave()

@@ -13,7 +13,7 @@ import (
 type reply struct {
 	client *Client
 	call   call
-	ctx    context.Context //nolint:containedctx // It ends when the reply is closed.
+	ctx    context.Context // ends when the reply is closed
 	header http.Header
 	// body ends with an error beyond the call's limit. It counts decompressed bytes.
 	body    io.Reader

@@ -82,7 +82,7 @@ func (c *Checker) Check(ctx context.Context, delivery podsync.Delivery) (string,
 //	exec:command arguments             a command
 //	attempt:command arguments          a command whose failure is ignored
 //	socket:/run/x.sock:line            a line on a unix socket
-//	restart                            restart the agent's own child
+//	restart                            starts the agent's own child again
 func NewNotifier(spec string, settings Settings) (podsync.Notifier, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {

@@ -89,6 +89,8 @@ type wire struct {
 	limit string
 	// watches are those that were opened.
 	watches []io.Closer
+	// before, if set, is called with each request before it is sent.
+	before func(request string)
 }
 
 // hangUp ends every watch and answers new ones with a status; zero lets them pass.
@@ -103,6 +105,9 @@ func (w *wire) hangUp(status int) {
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.before != nil {
+		w.before(describe(r))
+	}
 	w.mu.Lock()
 	w.requests = append(w.requests, describe(r))
 	w.accepts = append(w.accepts, r.Header.Get("Accept"))

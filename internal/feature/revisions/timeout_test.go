@@ -3,6 +3,7 @@ package revisions_test
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -100,6 +102,25 @@ func TestAMissingWorkload(t *testing.T) {
 	request.WaitForWorkload, request.Timeout = true, 10*time.Second
 	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "web does not exist yet") || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
 		t.Errorf("waited for: error %v", err)
+	}
+}
+
+// TestAWorkloadThatHasJustAppeared: a workload that is created between two reads isn't an error.
+func TestAWorkloadThatHasJustAppeared(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	cm := input.ConfigMap("cm")
+	l.source(cm)
+	var requests atomic.Int32
+	l.wire.before = func(string) {
+		if requests.Add(1) == 2 { // The first one found no workload.
+			l.deployment(cm)
+		}
+	}
+	request := l.request(kube.Deployment(), cm)
+	request.WaitForWorkload = true
+	if outcomes, err := l.attach(request); err != nil || len(outcomes) != 1 {
+		t.Errorf("outcomes %+v, error %v", outcomes, err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -50,23 +52,16 @@ func (g *globs) remove(p settings.Pattern, key kube.Key) {
 	}
 }
 
-// appendUsers adds the workloads with a pattern that the source matches. A workload with
-// several such patterns is added several times.
-func (g *globs) appendUsers(keys []kube.Key, source input.ID) []kube.Key {
-	if g == nil {
-		return keys
-	}
+// addUsers adds the workloads with a pattern that the source matches.
+func (g *globs) addUsers(keys map[kube.Key]struct{}, source input.ID) {
 	for length := range g.lengths {
 		if length > len(source.Name) {
 			continue
 		}
 		for p, users := range g.byPrefix[input.ID{Kind: source.Kind, Name: source.Name[:length]}] {
 			if p.Matches(source) {
-				for key := range users {
-					keys = append(keys, key)
-				}
+				maps.Copy(keys, users)
 			}
 		}
 	}
-	return keys
 }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -28,16 +30,20 @@ func newUsers(words settings.Vocabulary) *users {
 	return &users{words: words, exact: map[place]map[kube.Key]struct{}{}, globs: map[string]*globs{}}
 }
 
-// of returns the workloads that use the source or list it.
+// of returns the workloads that use the source or ask for it, each once: a workload can name it
+// and have many patterns that it matches.
 func (u *users) of(namespace string, source input.ID) []kube.Key {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	keys := make([]kube.Key, 0, len(u.exact[place{namespace, source}]))
-	for key := range u.exact[place{namespace, source}] {
-		keys = append(keys, key)
+	keys := u.exact[place{namespace, source}]
+	if globs := u.globs[namespace]; globs != nil {
+		keys = maps.Clone(keys)
+		if keys == nil {
+			keys = map[kube.Key]struct{}{}
+		}
+		globs.addUsers(keys, source)
 	}
-	keys = u.globs[namespace].appendUsers(keys, source)
-	return keys
+	return slices.Collect(maps.Keys(keys))
 }
 
 // replace removes the old copy's sources and adds the new copy's. Either may be nil.

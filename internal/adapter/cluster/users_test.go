@@ -62,7 +62,7 @@ func TestUsersOf(t *testing.T) {
 		source    input.ID
 		want      string
 	}{
-		"App":            {"everybody who names it or matches it; one that does both may come twice", "shop", input.ConfigMap("app"), strings.Repeat("both ", 2) + "broken lists references"},
+		"App":            {"every workload that names it or matches it, each once", "shop", input.ConfigMap("app"), "both broken lists references"},
 		"App2":           {"by reference and by pattern", "shop", input.ConfigMap("app-2"), "both globs references"},
 		"Pattern":        {"by pattern only", "shop", input.ConfigMap("app-9"), "both globs"},
 		"Secret":         {"kinds are not mixed up", "shop", input.Secret("app"), "globs"},
@@ -98,6 +98,16 @@ func TestUsersReplaceLeavesNothingBehind(t *testing.T) {
 	u.replace(after, nil)
 	if diff := cmp.Diff([2]int{}, [2]int{len(u.exact), len(u.globs)}); diff != "" {
 		t.Errorf("the index keeps something of a deleted workload\n%s", diff)
+	}
+}
+
+// TestUsersOnce: a workload that names a source and has several patterns for it is woken once.
+func TestUsersOnce(t *testing.T) {
+	t.Parallel()
+	u := newUsers(settings.Native{})
+	u.replace(nil, user("web", "configmap/app-*,configmap/*-1,configmap/a*,configmap/app-1", "app-1"))
+	if got := u.of("shop", input.ConfigMap("app-1")); len(got) != 1 {
+		t.Errorf("app-1 wakes %v, want web once", got)
 	}
 }
 

@@ -2,7 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -57,7 +56,7 @@ func drop(all map[string]string, keys []string, most int) {
 // there may be, empty when they don't.
 func TooManyContainerKeys(annotations map[string]string, is func(key string) bool) string {
 	count := 0
-	for key := range maps.Keys(annotations) {
+	for key := range annotations {
 		if is(key) {
 			count++
 		}

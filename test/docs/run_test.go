@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -221,12 +222,31 @@ func (r *reader) do(t *testing.T, f fence, s step) {
 		labtest.Eventually(t, testkit.Patience, try)
 		return
 	}
+	r.awaitRevisions(t)
 	if ok, why := try(); !ok {
 		t.Fatal(why)
 	}
 	if r.controller != nil {
 		r.settle(t)
 	}
+}
+
+// awaitRevisions waits until Kubernetes has made a revision of each template, as it has
+// long before a person's next command. Two writes that it sees at once are one revision, and
+// the page's history has two.
+func (r *reader) awaitRevisions(t *testing.T) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		var list appsv1.DeploymentList
+		if err := r.client.List(t.Context(), &list, client.InNamespace(r.named("shop"))); err != nil {
+			return false, err.Error()
+		}
+		late := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return d.Status.ObservedGeneration < d.Generation })
+		if late < 0 {
+			return true, ""
+		}
+		return false, "Kubernetes has not seen the newest template of deployment " + list.Items[late].Name
+	})
 }
 
 // reads: the command changes nothing.

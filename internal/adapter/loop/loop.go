@@ -52,7 +52,7 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 		ReconciliationTimeout:   timeout,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstPause, longestPause),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
-			return newQueue(name, limiter, o.NamespaceOf)
+			return newQueue(name, o.Workers, limiter, o.NamespaceOf)
 		},
 		LogConstructor: func(key *K) logr.Logger {
 			// The library's own log messages are for debugging.
@@ -83,9 +83,23 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 	}))
 }
 
-// newQueue is the library's queue with another order.
-func newQueue[K Key](name string, limiter workqueue.TypedRateLimiter[K], namespaceOf func(K) string) workqueue.TypedRateLimitingInterface[K] {
-	inTurn := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: newTurns(namespaceOf)})
+// queue is the library's queue with another order.
+type queue[K Key] struct {
+	workqueue.TypedRateLimitingInterface[K]
+	turns *turns[K]
+}
+
+// newQueue makes a queue in which a namespace has at most three quarters of the workers.
+func newQueue[K Key](name string, workers int, limiter workqueue.TypedRateLimiter[K], namespaceOf func(K) string) queue[K] {
+	order := newTurns(max(1, workers-workers/4), namespaceOf)
+	inTurn := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name, Queue: inTurn})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying})
+	return queue[K]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying}), order}
+}
+
+// Done implements workqueue.TypedInterface. The worker that calls it asks for another key next,
+// so nobody has to be woken for a namespace that may have a worker again.
+func (q queue[K]) Done(key K) {
+	q.turns.done(key)
+	q.TypedRateLimitingInterface.Done(key)
 }

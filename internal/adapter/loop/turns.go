@@ -1,18 +1,26 @@
 package loop
 
+import "sync"
+
 // turns is the storage of a work queue that serves namespaces in turn. A namespace with
-// thousands of waiting keys delays another one by a single key.
+// thousands of waiting keys delays another one by a single key, and one whose keys take long
+// leaves some workers to the others.
 type turns[K comparable] struct {
 	namespaceOf func(K) string
-	// waiting lists the keys of each namespace, and next the namespaces in the order in
-	// which they are served. A namespace is in both while a key of it waits.
+	// most is how many keys of a namespace are worked on at the same time.
+	most int
+
+	mu sync.Mutex
+	// waiting lists the keys of each namespace, busy counts those that are worked on, and next
+	// lists the namespaces in the order in which they are served: those that have a waiting
+	// key and may have another worker.
 	waiting map[string][]K
+	busy    map[string]int
 	next    []string
-	keys    int
 }
 
-func newTurns[K comparable](namespaceOf func(K) string) *turns[K] {
-	return &turns[K]{namespaceOf: namespaceOf, waiting: map[string][]K{}}
+func newTurns[K comparable](most int, namespaceOf func(K) string) *turns[K] {
+	return &turns[K]{namespaceOf: namespaceOf, most: most, waiting: map[string][]K{}, busy: map[string]int{}}
 }
 
 // Touch implements workqueue.Queue. A key that is added again keeps its place.
@@ -20,19 +28,26 @@ func (t *turns[K]) Touch(K) {}
 
 // Push implements workqueue.Queue.
 func (t *turns[K]) Push(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	namespace := t.namespaceOf(key)
-	if len(t.waiting[namespace]) == 0 {
+	t.waiting[namespace] = append(t.waiting[namespace], key)
+	if len(t.waiting[namespace]) == 1 && t.busy[namespace] < t.most {
 		t.next = append(t.next, namespace)
 	}
-	t.waiting[namespace] = append(t.waiting[namespace], key)
-	t.keys++
 }
 
-// Len implements workqueue.Queue.
-func (t *turns[K]) Len() int { return t.keys }
+// Len implements workqueue.Queue. It is positive when a key can be served.
+func (t *turns[K]) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.next)
+}
 
-// Pop implements workqueue.Queue. The queue calls it only while a key waits.
+// Pop implements workqueue.Queue. The queue calls it only while Len is positive.
 func (t *turns[K]) Pop() K {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	namespace := t.next[0]
 	t.next = t.next[1:]
 	keys := t.waiting[namespace]
@@ -41,8 +56,23 @@ func (t *turns[K]) Pop() K {
 		delete(t.waiting, namespace)
 	} else {
 		t.waiting[namespace] = keys[1:]
+	}
+	t.busy[namespace]++
+	if len(keys) > 1 && t.busy[namespace] < t.most {
 		t.next = append(t.next, namespace)
 	}
-	t.keys--
 	return key
+}
+
+// done gives back the worker of a key. The namespace may have waited only for that.
+func (t *turns[K]) done(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	namespace := t.namespaceOf(key)
+	if t.busy[namespace] == t.most && len(t.waiting[namespace]) > 0 {
+		t.next = append(t.next, namespace)
+	}
+	if t.busy[namespace]--; t.busy[namespace] == 0 {
+		delete(t.busy, namespace)
+	}
 }

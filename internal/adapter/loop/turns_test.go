@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/util/workqueue"
 )
 
 func TestTurns(t *testing.T) {
@@ -24,7 +25,7 @@ func TestTurns(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newTurns(func(key string) string { namespace, _, _ := strings.Cut(key, "/"); return namespace })
+			q := newTurns(1<<20, func(key string) string { namespace, _, _ := strings.Cut(key, "/"); return namespace })
 			for _, key := range tc.push {
 				q.Push(key)
 			}
@@ -48,7 +49,7 @@ func TestTurns(t *testing.T) {
 // TestTurnsInBetween: a namespace whose last key was served comes after those that wait.
 func TestTurnsInBetween(t *testing.T) {
 	t.Parallel()
-	q := newTurns(func(key string) string { return key[:1] })
+	q := newTurns(1<<20, func(key string) string { return key[:1] })
 	q.Push("a1")
 	q.Push("b1")
 	q.Push("b2")
@@ -61,3 +62,45 @@ func TestTurnsInBetween(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestTurnsLeaveWorkers: a namespace whose keys take long leaves workers to the others, and has
+// its next key when one of its own is done.
+func TestTurnsLeaveWorkers(t *testing.T) {
+	t.Parallel()
+	q := newQueue("turns", 4, workqueue.DefaultTypedControllerRateLimiter[name](), func(key name) string { return string(key[:1]) })
+	defer q.ShutDown()
+	for _, key := range []name{"a1", "a2", "a3", "a4", "a5"} {
+		q.Add(key)
+	}
+	get := func(want ...name) {
+		t.Helper()
+		for _, key := range want {
+			if got, _ := q.Get(); got != key {
+				t.Errorf("%s is served, want %s", got, key)
+			}
+		}
+	}
+	get("a1", "a2", "a3")
+	if q.Len() != 0 {
+		t.Error("a slow namespace can have all workers")
+	}
+	q.Add("b1")
+	get("b1")
+	q.Done("a2")
+	get("a4")
+	q.Add("a1") // while it is worked on
+	q.Done("a1")
+	get("a5")
+	for _, key := range []name{"a3", "a4", "a5", "b1"} {
+		q.Done(key)
+	}
+	get("a1")
+	q.Done("a1")
+	if len(q.turns.busy)+len(q.turns.waiting)+len(q.turns.next) > 0 {
+		t.Errorf("the empty queue still holds %v, %v, %v", q.turns.busy, q.turns.waiting, q.turns.next)
+	}
+}
+
+type name string
+
+func (n name) String() string { return string(n) }

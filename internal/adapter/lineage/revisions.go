@@ -3,7 +3,6 @@ package lineage
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,64 +50,66 @@ func eachRevision(ctx context.Context, c client.Reader, w *kube.Workload, see fu
 	}
 	count, newest := 0, int64(0)
 	current = -1
-	for o, err := range ownRevisions(ctx, c, w, selector) {
-		if err != nil {
-			return -1, fmt.Errorf("list %ss of %s: %w", w.Kind.Revisions.Kind, w.Key, err)
-		}
+	err = eachOwn(ctx, c, w, selector, func(o client.Object) {
 		template, err := w.Kind.Revisions.TemplateOf(o)
 		if err != nil {
-			continue
+			return
 		}
 		if makesPods(w, o, template) && (current < 0 || sequence(o) > newest) {
 			current, newest = count, sequence(o)
 		}
 		count++
 		see(o, template)
+	})
+	if err != nil {
+		return -1, fmt.Errorf("list %ss of %s: %w", w.Kind.Revisions.Kind, w.Key, err)
 	}
 	return current, nil
 }
 
-// ownRevisions lists the revisions that the workload controls. As soon as another workload's
+// eachOwn lists the revisions that the workload controls. As soon as another workload's
 // revision matches the selector, it reads only metadata to find the remaining ones: workloads
 // that select each other's revisions would otherwise each read all of them.
-func ownRevisions(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) iter.Seq2[client.Object, error] {
+func eachOwn(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector, see func(client.Object)) error {
 	matching := []client.ListOption{client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}}
-	return func(yield func(client.Object, error) bool) {
-		seen := map[string]bool{}
-		for o, err := range pages.Items(ctx, c, w.Kind.Revisions.NewList(), matching...) {
-			if err == nil && !controlledBy(o, w.UID) {
-				eachOwn(ctx, c, w, matching, func(o client.Object, err error) bool {
-					return err == nil && seen[o.GetName()] || yield(o, err)
-				})
-				return
-			}
-			if !yield(o, err) || err != nil {
-				return
-			}
-			seen[o.GetName()] = true
+	seen, shared := map[string]bool{}, false
+	err := pages.Each(ctx, c, w.Kind.Revisions.NewList(), func(o client.Object) bool {
+		if shared = !controlledBy(o, w.UID); shared {
+			return false
 		}
+		seen[o.GetName()] = true
+		see(o)
+		return true
+	}, matching...)
+	if err != nil || !shared {
+		return err
 	}
-}
-
-// eachOwn finds the workload's revisions by their metadata, and reads them one by one.
-func eachOwn(ctx context.Context, c client.Reader, w *kube.Workload, matching []client.ListOption, yield func(client.Object, error) bool) {
-	headers := &metav1.PartialObjectMetadataList{}
-	headers.SetGroupVersionKind(w.Kind.Revisions.GroupVersion().WithKind(w.Kind.Revisions.Kind + "List"))
-	for header, err := range pages.Items(ctx, c, headers, matching...) {
+	names, err := ownNames(ctx, c, w, matching)
+	for _, name := range names {
 		if err != nil {
-			yield(nil, err)
-			return
+			break
 		}
-		if !controlledBy(header, w.UID) {
+		if seen[name] {
 			continue
 		}
-		named := []client.ListOption{client.InNamespace(w.Key.Namespace), client.MatchingFields{"metadata.name": header.GetName()}}
-		for o, err := range pages.Items(ctx, c, w.Kind.Revisions.NewList(), named...) {
-			if !yield(o, err) || err != nil {
-				return
-			}
-		}
+		err = pages.Each(ctx, c, w.Kind.Revisions.NewList(), func(o client.Object) bool { see(o); return true },
+			client.InNamespace(w.Key.Namespace), client.MatchingFields{"metadata.name": name})
 	}
+	return err
+}
+
+// ownNames finds the workload's revisions by their metadata.
+func ownNames(ctx context.Context, c client.Reader, w *kube.Workload, matching []client.ListOption) ([]string, error) {
+	headers := &metav1.PartialObjectMetadataList{}
+	headers.SetGroupVersionKind(w.Kind.Revisions.GroupVersion().WithKind(w.Kind.Revisions.Kind + "List"))
+	var names []string
+	err := pages.Each(ctx, c, headers, func(o client.Object) bool {
+		if controlledBy(o, w.UID) {
+			names = append(names, o.GetName())
+		}
+		return true
+	}, matching...)
+	return names, err
 }
 
 func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,11 +29,7 @@ const (
 func Items(ctx context.Context, c client.Reader, list client.ObjectList, options ...client.ListOption) iter.Seq2[client.Object, error] {
 	return func(yield func(client.Object, error) bool) {
 		for limit := int64(First); ; limit = Next(list, limit) {
-			page := slices.Concat(options, []client.ListOption{client.Limit(limit), client.Continue(list.GetContinue())})
-			err := c.List(ctx, list, page...)
-			if err == nil {
-				err = eachItem(list, yield)
-			}
+			err := eachOfPage(ctx, c, list, limit, options, func(o client.Object) bool { return yield(o, nil) })
 			if err != nil && !errors.Is(err, errStopped) {
 				yield(nil, err)
 			}
@@ -43,13 +40,46 @@ func Items(ctx context.Context, c client.Reader, list client.ObjectList, options
 	}
 }
 
-func eachItem(page client.ObjectList, yield func(client.Object, error) bool) error {
-	return meta.EachListItem(page, func(item runtime.Object) error {
+// few bounds the pages that all calls of [Each] hold at the same time.
+var few = semaphore.NewWeighted(2)
+
+// Each reads a list in pages, and calls see with each object until it returns false. Workers
+// share the memory of a few pages, however many of them read. So see must not keep the object,
+// and must not wait for anything.
+func Each(ctx context.Context, c client.Reader, list client.ObjectList, see func(client.Object) bool, options ...client.ListOption) error {
+	for limit := int64(First); ; {
+		if err := few.Acquire(ctx, 1); err != nil {
+			return fmt.Errorf("wait for the lists of others: %w", err)
+		}
+		err := eachOfPage(ctx, c, list, limit, options, see)
+		limit = Next(list, limit)
+		if dropped := meta.SetList(list, nil); err == nil {
+			err = dropped
+		}
+		few.Release(1)
+		switch {
+		case errors.Is(err, errStopped):
+			return nil
+		case err != nil:
+			return err
+		case list.GetContinue() == "":
+			return nil
+		}
+	}
+}
+
+// eachOfPage reads the page after the one that the list has.
+func eachOfPage(ctx context.Context, c client.Reader, list client.ObjectList, limit int64, options []client.ListOption, see func(client.Object) bool) error {
+	page := slices.Concat(options, []client.ListOption{client.Limit(limit), client.Continue(list.GetContinue())})
+	if err := c.List(ctx, list, page...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
 		o, ok := item.(client.Object)
 		if !ok {
 			return fmt.Errorf("unexpected type %T", item)
 		}
-		if !yield(o, nil) {
+		if !see(o) {
 			return errStopped
 		}
 		return nil

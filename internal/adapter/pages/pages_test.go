@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,5 +119,72 @@ func TestItemsStops(t *testing.T) {
 	}
 	if seen != 5 || last == nil {
 		t.Errorf("%d results and the error %v, want four objects and then the error of the second page", seen, last)
+	}
+}
+
+// crowded is an API server that counts the lists it is asked for at the same time.
+type crowded struct {
+	client.Reader
+
+	asked, most atomic.Int32
+	pages       atomic.Int32
+}
+
+func (c *crowded) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	now := c.asked.Add(1)
+	defer c.asked.Add(-1)
+	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
+	}
+	for range 100 {
+		runtime.Gosched()
+	}
+	into := list.(*corev1.ConfigMapList)
+	if len(into.Items) > 0 {
+		return errors.New("the page before is kept while others wait")
+	}
+	into.Items = make([]corev1.ConfigMap, 4)
+	into.Continue = "more"
+	if c.pages.Add(1)%5 == 0 {
+		into.Continue = ""
+	}
+	return nil
+}
+
+// TestEachSharesTheMemory: however many workers read lists, two pages are in memory.
+func TestEachSharesTheMemory(t *testing.T) {
+	t.Parallel()
+	c := &crowded{}
+	var workers sync.WaitGroup
+	var seen atomic.Int32
+	for range 20 {
+		workers.Go(func() {
+			err := pages.Each(t.Context(), c, &corev1.ConfigMapList{}, func(client.Object) bool { seen.Add(1); return true })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	workers.Wait()
+	if c.most.Load() > 2 || seen.Load() != 4*c.pages.Load() {
+		t.Errorf("%d lists at the same time, want at most 2; %d objects of %d pages", c.most.Load(), seen.Load(), c.pages.Load())
+	}
+}
+
+// TestEachEnds: a caller that has seen enough, an error and a context that is over end a list.
+func TestEachEnds(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	err := pages.Each(t.Context(), &crowded{}, &corev1.ConfigMapList{}, func(client.Object) bool { seen++; return seen < 6 })
+	if err != nil || seen != 6 {
+		t.Errorf("%d objects and error %v, want 6 and none", seen, err)
+	}
+	failing := &pager{sizes: []int{1, 1, 1, 1, 1}, fail: 2}
+	if err := pages.Each(t.Context(), failing, &corev1.ConfigMapList{}, func(client.Object) bool { return true }); err == nil || err.Error() != "no answer" {
+		t.Errorf("error %v, want that of the second page", err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := pages.Each(over, &pager{}, &corev1.ConfigMapList{}, func(client.Object) bool { return true }); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
 	}
 }

@@ -36,12 +36,11 @@ func newOwners(c client.Client, w *kube.Workload) *owners {
 }
 
 // lead reports whether the controllers above an object lead to the workload.
-func (o *owners) lead(ctx context.Context, object metav1.Object) (bool, error) {
-	return o.climb(ctx, object, ownerLevels)
+func (o *owners) lead(ctx context.Context, controller *metav1.OwnerReference) (bool, error) {
+	return o.climb(ctx, controller, ownerLevels)
 }
 
-func (o *owners) climb(ctx context.Context, object metav1.Object, levels int) (bool, error) {
-	ref := metav1.GetControllerOf(object)
+func (o *owners) climb(ctx context.Context, ref *metav1.OwnerReference, levels int) (bool, error) {
 	if ref == nil || levels == 0 {
 		return false, nil
 	}
@@ -59,7 +58,7 @@ func (o *owners) climb(ctx context.Context, object metav1.Object, levels int) (b
 	}
 	leads := false
 	if above != nil {
-		leads, err = o.climb(ctx, above, levels-1)
+		leads, err = o.climb(ctx, metav1.GetControllerOf(above), levels-1)
 	}
 	if err == nil {
 		o.leads[ref.UID] = leads

@@ -39,27 +39,33 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
+	type controlled struct {
+		pods.Pod
+		by *metav1.OwnerReference
+	}
+	var found []controlled
+	err = pages.Each(ctx, p.client, &corev1.PodList{}, func(o client.Object) bool {
+		pod := o.(*corev1.Pod)
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			found = append(found, controlled{newPod(pod), metav1.GetControllerOf(pod)})
+		}
+		return true
+	}, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", w.Key, err)
+	}
 	owners := newOwners(p.client, w)
 	var own []pods.Pod
-	foreign := 0
-	for o, err := range pages.Items(ctx, p.client, &corev1.PodList{}, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}) {
+	for _, pod := range found {
+		leads, err := owners.lead(ctx, pod.by)
 		if err != nil {
-			return nil, fmt.Errorf("list the pods of %s: %w", w.Key, err)
-		}
-		pod := o.(*corev1.Pod)
-		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-			continue
-		}
-		leads, err := owners.lead(ctx, pod)
-		switch {
-		case err != nil:
 			return nil, fmt.Errorf("find out who controls pod %s: %w", pod.Name, err)
-		case leads:
-			own = append(own, newPod(pod))
-		default:
-			foreign++
+		}
+		if leads {
+			own = append(own, pod.Pod)
 		}
 	}
+	foreign := len(found) - len(own)
 	// For a known kind, an empty list really means no pods. For other kinds, the operator
 	// decides whether its object is the controller of its pods.
 	if len(own) == 0 && foreign > 0 && !owners.known {

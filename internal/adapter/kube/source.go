@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,7 +153,7 @@ func tooManyKeys[V any](data map[string]V) bool {
 func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source {
 	return &Source{
 		ID:              id,
-		Namespace:       o.GetNamespace(),
+		Namespace:       unique.Make(o.GetNamespace()).Value(), // one copy for all objects
 		ResourceVersion: o.GetResourceVersion(),
 		Created:         o.GetCreationTimestamp().Time,
 		Annotations:     ownSettings(o, words),

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unique"
 )
 
 // An algorithm is stored with every version. Raise it when the bytes that go into a sum
@@ -33,8 +34,9 @@ const sumSize = 16
 // ConfigMaps; one with a key suits Secrets, whose digests would otherwise let any user
 // who can read a pod test password guesses.
 type Hasher struct {
-	key []byte
-	id  string
+	key    []byte
+	id     string
+	scheme *scheme // nil for a plain one
 	// place is where the object is; only a keyed Hasher uses it.
 	place place
 }
@@ -46,7 +48,8 @@ type place struct{ namespace, kind, name string }
 // Versions name the key they were computed with, so a lost key is a new baseline.
 func NewKeyedHasher(key []byte) Hasher {
 	sum := sha256.Sum256(key)
-	return Hasher{key: slices.Clone(key), id: keyMark + hex.EncodeToString(sum[:3])}
+	id := keyMark + hex.EncodeToString(sum[:3])
+	return Hasher{key: slices.Clone(key), id: id, scheme: &scheme{algorithm: keyedAlgorithm + id, before: plainAlgorithm + id}}
 }
 
 // KeyID names the key, and is empty without one. It doesn't reveal the key.
@@ -61,31 +64,45 @@ func (h Hasher) At(namespace, kind, name string) Hasher {
 }
 
 // Content is the stored form of a ConfigMap or Secret: a digest for each key. It is
-// immutable.
+// immutable, and small: the controller has one for each object of the cluster.
 type Content struct {
-	algorithm string
-	// before is the previous algorithm, which would have had the same sums, and salt is
-	// what this one adds to its versions; both are empty where there was no previous one.
-	before string
-	salt   []byte
-	keys   []string
-	sums   [][sumSize]byte
+	scheme *scheme
+	// salt is what the scheme adds to its versions, if it has a previous algorithm.
+	salt sum
+	keys []keySum // sorted
 }
+
+// sum is the kept part of a digest.
+type sum [sumSize]byte
+
+// keySum is one key of an object.
+type keySum struct {
+	key string
+	sum sum
+}
+
+// scheme is what the contents of all objects of a kind have in common.
+type scheme struct {
+	algorithm string
+	// before is the previous algorithm, which would have had the same sums; empty where there
+	// was none.
+	before string
+}
+
+var plain = &scheme{algorithm: plainAlgorithm}
 
 // Content digests the bytes that a pod would see. A key that moves from text to
 // binary with the same bytes is the same file, so the two maps are one.
 func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Content {
-	c := Content{algorithm: h.algorithm(), salt: h.salt(), keys: make([]string, 0, len(text)+len(binaries))}
-	if c.salt != nil {
-		c.before = plainAlgorithm + h.id
-	}
-	c.keys = slices.AppendSeq(c.keys, maps.Keys(text))
-	c.keys = slices.AppendSeq(c.keys, maps.Keys(binaries))
-	slices.Sort(c.keys)
-	c.keys = slices.Clip(slices.Compact(c.keys))
-	c.sums = make([][sumSize]byte, len(c.keys))
+	keys := make([]string, 0, len(text)+len(binaries))
+	keys = slices.AppendSeq(keys, maps.Keys(text))
+	keys = slices.AppendSeq(keys, maps.Keys(binaries))
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	c := Content{scheme: h.common(), salt: h.salt(), keys: make([]keySum, len(keys))}
 	digest := fields{Hash: h.newHash()}
-	for i, key := range c.keys {
+	for i, key := range keys {
+		c.keys[i].key = unique.Make(key).Value() // many objects have the same keys
 		digest.Reset()
 		digest.text(key)
 		if value, ok := text[key]; ok {
@@ -93,7 +110,7 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 		} else {
 			digest.bytes(binaries[key])
 		}
-		copy(c.sums[i][:], digest.Sum(nil))
+		copy(c.keys[i].sum[:], digest.Sum(nil))
 	}
 	return c
 }
@@ -101,7 +118,18 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 // Version is the version of the given keys. Keys that the object doesn't contain
 // contribute nothing, so adding one of them is a change.
 func (c Content) Version(keys Keys) Version {
-	return c.version(c.algorithm, c.salt, keys)
+	common := c.common()
+	if common.before == "" {
+		return c.version(common.algorithm, nil, keys)
+	}
+	return c.version(common.algorithm, c.salt[:], keys)
+}
+
+func (c Content) common() scheme {
+	if c.scheme == nil {
+		return scheme{}
+	}
+	return *c.scheme
 }
 
 func (c Content) version(algorithm string, salt []byte, keys Keys) Version {
@@ -109,10 +137,10 @@ func (c Content) version(algorithm string, salt []byte, keys Keys) Version {
 	if salt != nil {
 		digest.bytes(salt)
 	}
-	for i, key := range c.keys {
-		if keys.Has(key) {
-			digest.text(key)
-			digest.Write(c.sums[i][:])
+	for _, k := range c.keys {
+		if keys.Has(k.key) {
+			digest.text(k.key)
+			digest.Write(k.sum[:])
 		}
 	}
 	return Version{Basis: algorithm + ":" + keys.ID(), Sum: hex.EncodeToString(digest.Sum(nil)[:sumSize])}
@@ -120,32 +148,33 @@ func (c Content) version(algorithm string, salt []byte, keys Keys) Version {
 
 // Equal reports whether both hold the same keys with the same bytes.
 func (c Content) Equal(other Content) bool {
-	return c.algorithm == other.algorithm && slices.Equal(c.salt, other.salt) && slices.Equal(c.keys, other.keys) && slices.Equal(c.sums, other.sums)
+	return c.common() == other.common() && c.salt == other.salt && slices.Equal(c.keys, other.keys)
 }
 
 // AbsentVersion is the version of an object that does not exist.
 func (h Hasher) AbsentVersion(keys Keys) Version {
-	return Version{Basis: h.algorithm() + ":" + keys.ID(), Sum: absent}
+	return Version{Basis: h.common().algorithm + ":" + keys.ID(), Sum: absent}
 }
 
-func (h Hasher) algorithm() string {
-	if h.key == nil {
-		return plainAlgorithm
+func (h Hasher) common() *scheme {
+	if h.scheme == nil {
+		return plain
 	}
-	return keyedAlgorithm + h.id
+	return h.scheme
 }
 
-// salt is a digest of the place that can be computed only with the key, nil without a
+// salt is a digest of the place that can be computed only with the key, zero without a
 // key.
-func (h Hasher) salt() []byte {
+func (h Hasher) salt() (salt sum) {
 	if h.key == nil {
-		return nil
+		return salt
 	}
 	digest := fields{Hash: h.newHash()}
 	digest.text(h.place.namespace)
 	digest.text(h.place.kind)
 	digest.text(h.place.name)
-	return digest.Sum(nil)[:sumSize:sumSize]
+	copy(salt[:], digest.Sum(nil))
+	return salt
 }
 
 func (h Hasher) newHash() hash.Hash {

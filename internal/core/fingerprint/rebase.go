@@ -3,10 +3,11 @@ package fingerprint
 // Before is the version of the given keys by the previous algorithm, zero when there was
 // none.
 func (c Content) Before(keys Keys) Version {
-	if c.before == "" {
+	common := c.common()
+	if common.before == "" {
 		return Version{}
 	}
-	return c.version(c.before, nil, keys)
+	return c.version(common.before, nil, keys)
 }
 
 // Rebase converts a version of the previous algorithm to this one, so the two can be

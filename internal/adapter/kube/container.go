@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -50,7 +51,7 @@ func containersOf(spec *corev1.PodSpec) []Container {
 
 func textInEnvironment(containers []Container) string {
 	for _, c := range containers {
-		if m, ok := c.Markers[settings.InputsVariable]; ok && !m.Foreign {
+		if m, ok := c.Markers[settings.InputsVariable]; ok && !m.Foreign && len(m.Value) <= input.MaxShown {
 			return m.Value
 		}
 	}

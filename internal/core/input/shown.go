@@ -37,10 +37,17 @@ func (m Mark) String() string {
 // Shown are the delivered versions that a pod template shows, by input.
 type Shown map[ID]Mark
 
+// MaxShown is more bytes than Lockstep writes: those of MaxInputs digests, kinds and names.
+const MaxShown = 64 << 10
+
 // ParseShown parses the annotation. Users edit annotations, so it skips elements that it
-// can't parse: a missing version means only that the template doesn't show one.
+// can't parse, and a text that is longer than any of Lockstep's: a missing version means only
+// that the template doesn't show one.
 func ParseShown(text string) Shown {
 	shown := Shown{}
+	if len(text) > MaxShown {
+		return shown
+	}
 	for element := range strings.SplitSeq(text, ",") {
 		cut := strings.IndexAny(element, trackedMark+pinnedMark)
 		if cut < 0 {

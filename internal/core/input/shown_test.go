@@ -1,6 +1,7 @@
 package input_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -68,4 +69,20 @@ func FuzzParseShown(f *testing.F) {
 			t.Errorf("%q is written as %q, which reads otherwise:\n%s", text, s, diff)
 		}
 	})
+}
+
+// TestParseShownIsBounded: what Lockstep writes at most is read, and what is longer is another
+// writer's.
+func TestParseShownIsBounded(t *testing.T) {
+	t.Parallel()
+	most := input.Shown{}
+	for i := range input.MaxInputs {
+		most[input.ConfigMap(fmt.Sprintf("%0*d", input.MaxNames/input.MaxInputs, i))] = input.Mark{Digest: "sha256:" + strings.Repeat("a", 64), Pinned: true}
+	}
+	if got := input.ParseShown(most.String()); len(got) != input.MaxInputs {
+		t.Errorf("%d of %d inputs are read", len(got), input.MaxInputs)
+	}
+	if got := input.ParseShown("configmap/app~3fa9c1d2e4," + strings.Repeat(" ", input.MaxShown)); len(got) != 0 {
+		t.Errorf("a text that is too long has %d inputs", len(got))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -270,16 +271,7 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, entry record.E
 			found[input.ID(p)] = true
 			continue
 		}
-		for s := range i.options.View.SourcesMatching(namespace, p) {
-			if found[s] = found[s] || i.mayMatch(namespace, s); len(found) > input.MaxInputs {
-				break // The rest doesn't matter: these are too many.
-			}
-		}
-		for s := range entry.Inputs {
-			if p.Matches(s) {
-				found[s] = found[s] || i.mayMatch(namespace, s)
-			}
-		}
+		i.find(found, namespace, p, entry)
 	}
 	sources := make([]input.ID, 0, len(found))
 	for s, wanted := range found {
@@ -289,6 +281,27 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, entry record.E
 	}
 	slices.SortFunc(sources, func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
 	return sources
+}
+
+// matching bounds the patterns that are compared with names at the same time. Crafted ones take
+// a millisecond each, and without the bound they would take every processor for as long as a
+// tenant likes.
+var matching = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+
+// find adds the sources that match a pattern.
+func (i *Inputs) find(found map[input.ID]bool, namespace string, p settings.Pattern, entry record.Entry) {
+	matching <- struct{}{}
+	defer func() { <-matching }()
+	for s := range i.options.View.SourcesMatching(namespace, p) {
+		if found[s] = found[s] || i.mayMatch(namespace, s); len(found) > input.MaxInputs {
+			return // The rest doesn't matter: these are too many.
+		}
+	}
+	for s := range entry.Inputs {
+		if !found[s] && p.Matches(s) {
+			found[s] = i.mayMatch(namespace, s)
+		}
+	}
 }
 
 func sourcesOf(refs []podrefs.Ref) []input.ID {

@@ -54,7 +54,7 @@ func TestBadSettings(t *testing.T) {
 			t.Errorf("%s: rolled out %d times in spite of its setting", name, got)
 		}
 	}
-	series := fmt.Sprintf(`lockstep_invalid_settings_total{kind="Deployment",namespace=%q}`, s.Namespace)
+	series := fmt.Sprintf(`lockstep_invalid_settings_total{kind="Deployment",namespace=%q,reason="InvalidAnnotation"}`, s.Namespace)
 	if got := metric(series); got != float64(len(cases)) {
 		t.Errorf("%v invalid settings, want %d: each once", got, len(cases))
 	}

@@ -277,7 +277,7 @@ func TestCustomKind(t *testing.T) {
 		s.Patch(t, o, o.GetName(), `{"metadata":{"labels":{"touched":"true"}}}`)
 	}
 	s.witness.Pass(t)
-	if got := metrics(`lockstep_invalid_settings_total{kind="Widget",namespace="` + s.Namespace + `"}`); got != 2 {
+	if got := metrics(`lockstep_invalid_settings_total{kind="Widget",namespace="` + s.Namespace + `",reason="NoTemplate"}`); got != 2 {
 		t.Errorf("%v invalid settings of two objects, want each counted once", got)
 	}
 }

@@ -25,8 +25,8 @@ func newMetrics(r prometheus.Registerer, count func() tally) *metrics {
 		}, []string{"kind", "namespace", "reason", "result"}),
 		invalid: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_invalid_settings_total",
-			Help: "Settings that could not be understood or carried out, by kind and namespace of the workload; once for each that is new.",
-		}, []string{"kind", "namespace"}),
+			Help: "Settings that could not be understood or carried out, or that are beyond a bound, by kind and namespace of the workload and by reason; once for each that is new.",
+		}, []string{"kind", "namespace", "reason"}),
 		delivery: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "lockstep_delivery_seconds",
 			Help:    "Time from the last change of a source to the patch that delivers it, quiet window included.",
@@ -92,7 +92,7 @@ func (b *behind) Collect(to chan<- prometheus.Metric) {
 func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	switch d.Reason {
 	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew, input.RecordFull:
-		m.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
+		m.countInvalid(w, string(d.Reason))
 	case input.Reloaded, input.WouldReload, input.Evicted, input.Refreshed, input.PutBack:
 		m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(d.Reason), "success").Inc()
 	default:
@@ -110,6 +110,10 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	if !last.IsZero() { // a restored version hasn't changed
 		m.delivery.Observe(now.Sub(last).Seconds())
 	}
+}
+
+func (m *metrics) countInvalid(w *kube.Workload, reason string) {
+	m.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace, reason).Inc()
 }
 
 // countConflict counts an attempt that conflicted with another writer's: a few are

@@ -198,8 +198,8 @@ func (r *Reconciler) warn(w *kube.Workload, in Observation) {
 	known := func(e announce.Event) bool { return slices.Contains(before, e.Note) }
 	fresh := slices.DeleteFunc(slices.Clone(events), known)
 	for _, e := range fresh {
-		if e.Reason == string(input.InvalidAnnotation) {
-			r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
+		if e.Reason == string(input.InvalidAnnotation) || e.Reason == string(input.TooManyKeys) {
+			r.metrics.countInvalid(w, e.Reason)
 		}
 	}
 	for _, e := range joined(fresh) {

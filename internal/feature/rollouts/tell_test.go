@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -176,6 +177,24 @@ func TestWarningsAreLogged(t *testing.T) {
 		}
 		if len(lines) != 1 || c.want == "" || !strings.Contains(lines[0], c.want) || !strings.Contains(lines[0], "web") || len(lines[0]) > 1500 {
 			t.Errorf("step %d: %q, want one line with %q", step, lines, c.want)
+		}
+	}
+}
+
+// TestBoundsAreCounted: the metric names the bound that a workload is beyond, once for each.
+func TestBoundsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	loop := New(DefaultOptions(), s.dependencies())
+	var in Observation
+	in.Warnings = []input.Warning{{Reason: input.TooManyKeys, About: app, Text: "too many keys"}}
+	loop.warn(s.workload, in)
+	loop.warn(s.workload, in)
+	loop.metrics.count(s.workload, Decision{Verb: Leave, Reason: input.TooManySources}, time.Now())
+	for _, reason := range []input.Reason{input.TooManyKeys, input.TooManySources} {
+		got := testutil.ToFloat64(loop.metrics.invalid.WithLabelValues(s.workload.Key.Kind, s.workload.Key.Namespace, string(reason)))
+		if got != 1 {
+			t.Errorf("%s is counted %v times, want once", reason, got)
 		}
 	}
 }

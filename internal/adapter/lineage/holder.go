@@ -27,8 +27,10 @@ type Holder struct {
 	// ControllerUID is that of the workload that made the holder, empty without a workload that
 	// outlives it; a CronJob's is its own UID.
 	ControllerUID string
-	// Uses are the sources that the pod template names, sorted.
-	Uses []input.ID
+	// Uses are the sources that the pod template names, sorted. TooLarge is true for a template
+	// that names too many to be kept: it uses any source of its namespace, for all Lockstep knows.
+	Uses     []input.ID
+	TooLarge bool
 	// Over is true for a holder that is being deleted and for a finished Job: it won't create
 	// pods any more.
 	Over bool
@@ -64,7 +66,14 @@ func (h *Holder) GetObjectMeta() metav1.Object {
 
 // SameAs reports whether two copies are equal in everything that matters to Lockstep.
 func (h *Holder) SameAs(old *Holder) bool {
-	return h.UID == old.UID && h.Over == old.Over && h.ControllerUID == old.ControllerUID && slices.Equal(h.Uses, old.Uses)
+	return h.UID == old.UID && h.Over == old.Over && h.ControllerUID == old.ControllerUID && h.TooLarge == old.TooLarge && slices.Equal(h.Uses, old.Uses)
+}
+
+// Bound drops the sources of a holder that names too many. A watch keeps every holder in memory.
+func (h *Holder) Bound() {
+	if input.Excess(h.Uses) != "" {
+		h.Uses, h.TooLarge = nil, true
+	}
 }
 
 // NewHolder makes a Holder from a revision. The makers are the kinds of workloads whose
@@ -115,10 +124,12 @@ func WorkloadHolder(w *kube.Workload) *Holder {
 	if w == nil || !w.Kind.Revisions.Transient {
 		return nil
 	}
-	return &Holder{
+	h := &Holder{
 		GVK: w.Kind.GroupVersionKind, Namespace: w.Key.Namespace, Name: w.Key.Name, UID: w.UID,
-		ResourceVersion: w.ResourceVersion, ControllerUID: w.UID, Uses: w.Keeps, Over: w.Deleting,
+		ResourceVersion: w.ResourceVersion, ControllerUID: w.UID, Uses: w.Keeps, TooLarge: w.Excess != "", Over: w.Deleting,
 	}
+	h.Bound()
+	return h
 }
 
 func holderOf(gvk schema.GroupVersionKind, o client.Object, spec *corev1.PodSpec) *Holder {

@@ -65,7 +65,13 @@ func newArea(w *Watch, namespace string) *area {
 		a.sorts[sort.Kind] = sort
 		a.revisions[sort.Kind] = mirror.New(mirror.Options[*lineage.Holder]{
 			Name: kube.ResourceName(sort.Kind, namespace), Role: mirror.RoleSettings,
-			Slim:    func(object any) (*lineage.Holder, error) { return lineage.NewHolder(sort, w.cache.Kinds(), object) },
+			Slim: func(object any) (*lineage.Holder, error) {
+				h, err := lineage.NewHolder(sort, w.cache.Kinds(), object)
+				if err == nil {
+					h.Bound()
+				}
+				return h, err
+			},
 			Indexed: w.used.replace, Changed: w.holderChanged,
 			Report: w.options.Report, Now: w.options.Now,
 		})

@@ -144,6 +144,12 @@ func (w *Watch) Users(key ObjectKey) []*lineage.Holder {
 	return found
 }
 
+// TooLarge returns the living revisions of a namespace that name too many objects to be kept, by
+// name: each may use any object there.
+func (w *Watch) TooLarge(namespace string) []string {
+	return w.used.tooLarge(namespace)
+}
+
 // UnreadableKinds names the kinds of revisions that currently cannot be read in a namespace,
 // because of a missing permission or an error: an object may have users that Lockstep cannot
 // see.
@@ -215,10 +221,23 @@ func (w *Watch) wake(a *area, key ObjectKey) {
 type uses struct {
 	mu sync.RWMutex
 	by map[ObjectKey]map[string]*lineage.Holder
+	// large has those without an entry there: they name too many objects. By namespace and UID.
+	large map[string]map[string]*lineage.Holder
 }
 
 func newUses() *uses {
-	return &uses{by: map[ObjectKey]map[string]*lineage.Holder{}}
+	return &uses{by: map[ObjectKey]map[string]*lineage.Holder{}, large: map[string]map[string]*lineage.Holder{}}
+}
+
+func (u *uses) tooLarge(namespace string) []string {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	var found []string
+	for _, h := range u.large[namespace] {
+		found = append(found, h.String())
+	}
+	slices.Sort(found)
+	return found
 }
 
 func (u *uses) of(key ObjectKey) []*lineage.Holder {
@@ -236,22 +255,32 @@ func (u *uses) replace(old, now *lineage.Holder) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if old != nil {
+		drop(u.large, old.Namespace, old.UID)
 		for _, source := range old.Uses {
-			key := ObjectKey{old.Namespace, source}
-			delete(u.by[key], old.UID)
-			if len(u.by[key]) == 0 {
-				delete(u.by, key)
-			}
+			drop(u.by, ObjectKey{old.Namespace, source}, old.UID)
 		}
 	}
 	if now == nil || !now.Holds() {
 		return
 	}
+	if now.TooLarge {
+		put(u.large, now.Namespace, now)
+	}
 	for _, source := range now.Uses {
-		key := ObjectKey{now.Namespace, source}
-		if u.by[key] == nil {
-			u.by[key] = map[string]*lineage.Holder{}
-		}
-		u.by[key][now.UID] = now
+		put(u.by, ObjectKey{now.Namespace, source}, now)
+	}
+}
+
+func put[K comparable](in map[K]map[string]*lineage.Holder, key K, h *lineage.Holder) {
+	if in[key] == nil {
+		in[key] = map[string]*lineage.Holder{}
+	}
+	in[key][h.UID] = h
+}
+
+func drop[K comparable](from map[K]map[string]*lineage.Holder, key K, uid string) {
+	delete(from[key], uid)
+	if len(from[key]) == 0 {
+		delete(from, key)
 	}
 }

@@ -41,6 +41,8 @@ type Observation struct {
 	Owners []string
 	// Users are the living revisions that use the object, as owners of it.
 	Users []metav1.OwnerReference
+	// TooLarge names the living revisions that may use any object of the namespace.
+	TooLarge []string
 	// UnreadableKinds names the kinds of revisions that cannot be read.
 	UnreadableKinds []string
 	// Observe asks only for reports.
@@ -69,6 +71,9 @@ func Decide(in Observation) Decision {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"}
 	}
 	missing, hidden := missingOwners(in)
+	if len(in.TooLarge) > 0 && (len(missing) > 0 || len(in.Owners) == 0) {
+		return tooLarge(in)
+	}
 	if len(missing) > 0 {
 		return attach(in, missing)
 	}
@@ -98,6 +103,18 @@ func missingOwners(in Observation) (missing, hidden []metav1.OwnerReference) {
 		}
 	}
 	return missing, hidden
+}
+
+// tooLarge leaves an object without further owners: a revision that isn't among its users may
+// use it, and the garbage collector removes it with its last owner.
+func tooLarge(in Observation) Decision {
+	more := ""
+	if n := len(in.TooLarge) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return Decision{Verb: Report, Reason: input.TooManySources, Recheck: lookAgain, Message: fmt.Sprintf(
+		"not attached, because %s%s may use it too: a pod template with more than %d ConfigMaps and Secrets, or %d KiB of their names, is too large for Lockstep; let it use fewer",
+		in.TooLarge[0], more, input.MaxInputs, input.MaxNames>>10)}
 }
 
 func attach(in Observation, users []metav1.OwnerReference) Decision {

@@ -86,6 +86,16 @@ func TestDecide(t *testing.T) {
 			in:     revisions.Observation{},
 			want:   revisions.Decision{Verb: revisions.Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if it is not needed"},
 		},
+		"a revision too large to know": {
+			reason: "it may use the object, and would lose it when the known user goes",
+			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, TooLarge: []string{"ReplicaSet/x", "ReplicaSet/y"}},
+			want:   revisions.Decision{Verb: revisions.Report, Reason: input.TooManySources, Recheck: time.Minute, Message: "not attached, because ReplicaSet/x and 1 more may use it too: a pod template with more than 256 ConfigMaps and Secrets, or 16 KiB of their names, is too large for Lockstep; let it use fewer"},
+		},
+		"attached beside a revision too large to know": {
+			reason: "there is nothing to add",
+			in:     revisions.Observation{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a}, TooLarge: []string{"ReplicaSet/x"}},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
+		},
 		"unreadable": {
 			reason: "without the permission to read Jobs nobody can say that none uses it",
 			in:     revisions.Observation{UnreadableKinds: []string{"Job"}},

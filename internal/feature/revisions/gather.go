@@ -13,6 +13,7 @@ func (r *Reconciler) gather(o *ownership.Owned) (in Observation, ok bool) {
 		Deleting:        o.Deleting,
 		Created:         o.Created,
 		Owners:          o.Owners,
+		TooLarge:        r.Cluster.TooLarge(o.Key.Namespace),
 		UnreadableKinds: r.Cluster.UnreadableKinds(o.Key.Namespace),
 		Observe:         r.options.Observe || r.Observes(o.Key.Namespace),
 		Grace:           r.options.Grace,

@@ -34,6 +34,8 @@ func (l *leaving) Users(ownership.ObjectKey) []*lineage.Holder {
 	return l.users
 }
 
+func (*leaving) TooLarge(string) []string { return nil }
+
 func (*leaving) UnreadableKinds(string) []string { return nil }
 
 // notes counts events.

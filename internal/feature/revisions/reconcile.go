@@ -25,6 +25,8 @@ type Cluster interface {
 	Object(ownership.ObjectKey) (*ownership.Owned, bool)
 	// Users lists the living revisions that use it.
 	Users(ownership.ObjectKey) []*lineage.Holder
+	// TooLarge lists the living revisions of a namespace that may use any object there.
+	TooLarge(namespace string) []string
 	// UnreadableKinds lists the kinds of revisions that cannot be read in a namespace.
 	UnreadableKinds(namespace string) []string
 	// Feed adds keys to a queue until the context ends: all of them, and then those to

@@ -405,6 +405,45 @@ func TestEveryReferenceCounts(t *testing.T) {
 	}
 }
 
+// TestARevisionTooLargeToKnow: Lockstep keeps no list of 300 names, so an object that the
+// revision may use gets no other owner, and its event says why. A smaller template ends that.
+func TestARevisionTooLargeToKnow(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t)
+	many := make([]input.ID, 0, 300)
+	for i := range cap(many) {
+		many = append(many, input.ConfigMap(fmt.Sprintf("cm-%03d", i)))
+	}
+	l.deployment(many...)
+	l.settled()
+	l.revisioned(many[0])
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+		large := l.ownership.TooLarge(l.namespace)
+		return len(large) == 1 && strings.HasPrefix(large[0], "ReplicaSet/web-"), fmt.Sprint("too large: ", large)
+	})
+	if users := l.ownership.Users(l.objectKey(many[0])); len(users) != 0 {
+		t.Errorf("%d users are kept, want none", len(users))
+	}
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+		l.reconcile(l.objectKey(many[0]))
+		return len(l.events) == 1, fmt.Sprintf("events %q", l.events)
+	})
+	if !strings.HasPrefix(l.events[0], "TooManySources true not attached, because ReplicaSet/web-") || l.owners(many[0]) != "" {
+		t.Errorf("events %q, owners %q", l.events, l.owners(many[0]))
+	}
+	var d appsv1.Deployment
+	if err := l.admin.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "web"}, &d); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.admin.Delete(t.Context(), &d, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+		large := l.ownership.TooLarge(l.namespace)
+		return len(large) == 0, fmt.Sprint("too large: ", large)
+	})
+}
+
 // TestAnotherObjectOfThatNameIsLeftAlone: the decision was taken for an object
 // that is gone; its successor is decided on by itself.
 func TestAnotherObjectOfThatNameIsLeftAlone(t *testing.T) {

@@ -2,6 +2,7 @@
 // go test fuzzes only one target of one package at a time.
 //
 //	go run ./test/fuzz --time 10s            all
+//	go run ./test/fuzz --total 60s           all, in a minute
 //	go run ./test/fuzz FuzzSplit FuzzParse   those with these names
 package main
 
@@ -28,10 +29,11 @@ import (
 const usage = `Fuzzes every parser of the repository for a while.
 
 Usage:
-  go run ./test/fuzz [--time 10s] [NAME…]
+  go run ./test/fuzz [--time 10s | --total 60s] [NAME…]
 
 A NAME is a fuzz target, such as FuzzParseImage; packages may have targets of the same name,
-and then all of them run. --time is how long each target runs, without the time to compile it.
+and then all of them run. --time is how long each target runs, --total how long all of them
+run together; neither counts the time to compile them.
 An input that fails is kept in the testdata directory of its package, where every later test
 run tries it: commit it with the fix.
 `
@@ -47,19 +49,20 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	each := flags.Duration("time", 10*time.Second, "")
+	total := flags.Duration("total", 0, "")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage)
 		return 0
 	}
-	if err == nil && *each <= 0 {
-		err = fmt.Errorf("--time %s: a target needs time", *each)
+	if err == nil && (*each <= 0 || *total < 0) {
+		err = fmt.Errorf("--time %s, --total %s: a target needs time", *each, *total)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "fuzz: %v\n\n%s", err, usage)
 		return 2
 	}
-	if err := run(ctx, *each, flags.Args(), stdout); err != nil {
+	if err := run(ctx, *each, *total, flags.Args(), stdout); err != nil {
 		fmt.Fprintf(stderr, "fuzz: %v\n", err)
 		return 1
 	}
@@ -71,7 +74,8 @@ type target struct{ dir, name string }
 
 func (t target) String() string { return t.dir + " " + t.name }
 
-func run(ctx context.Context, each time.Duration, names []string, out io.Writer) error {
+// run gives each target the same time: its share of the total, if there is one.
+func run(ctx context.Context, each, total time.Duration, names []string, out io.Writer) error {
 	root, err := program.Root()
 	if err != nil {
 		return err
@@ -79,6 +83,9 @@ func run(ctx context.Context, each time.Duration, names []string, out io.Writer)
 	targets, err := find(root, names)
 	if err != nil {
 		return err
+	}
+	if total > 0 {
+		each = total / time.Duration(len(targets))
 	}
 	var failed []error
 	for i, t := range targets {

@@ -75,6 +75,9 @@ func TestTurnsLeaveWorkers(t *testing.T) {
 	get := func(want ...name) {
 		t.Helper()
 		for _, key := range want {
+			if q.Len() == 0 {
+				t.Fatalf("nothing is served, want %s", key)
+			}
 			if got, _ := q.Get(); got != key {
 				t.Errorf("%s is served, want %s", got, key)
 			}

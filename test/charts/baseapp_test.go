@@ -69,7 +69,7 @@ rollout:
 func TestPrintedValues(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]struct{ account, namespace string }{
-		printedValues:                             {"demo-attach", "devops-apps-01"},
+		printedValues: {"demo-attach", "devops-apps-01"},
 		printedValues + "rbac: {enabled: false}\n": {"configmap-attacher-job", "kube-system"},
 	} {
 		args := []string{"-n", "devops-apps-01", "--set", "revisions.naming=adler32"}

@@ -112,19 +112,19 @@ func TestDeploymentUnlessArgo(t *testing.T) {
 func TestAdviceOfToday(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"rbac: {enabled: false}\nworkload: {kind: Deployment}":                           "may attach ConfigMaps to Rollouts only",
-		"rbac: {enabled: false}\nsecrets: {s: {kv_data: {a: b}}}":                        "may attach ConfigMaps to Rollouts only",
-		"ingress: {enabled: true, hosts: [{host: a}]}":                                   "there is no Service: set service.enabled=true",
-		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                            "there is no Service: set service.enabled=true",
-		"serviceMonitor: {enabled: true}":                                                "there is no Service: set service.enabled=true",
-		"sync: {enabled: true, configmaps: [a]}":                                         "set serviceAccount.create=true",
-		"sync: {enabled: true}":                                                          "set sync.configmaps or sync.secrets",
-		"autoscaling: {enabled: true, minReplicas: 12}":                                  "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the first or raise the second",
-		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}": "configmapsMountPath and secretsMountPath are the same directory, /etc/kubernetes/configmaps",
-		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":            "configmapsMountPath and volumeMounts (mine) are the same directory",
+		"rbac: {enabled: false}\nworkload: {kind: Deployment}":                                                          "may attach ConfigMaps to Rollouts only",
+		"rbac: {enabled: false}\nsecrets: {s: {kv_data: {a: b}}}":                                                       "may attach ConfigMaps to Rollouts only",
+		"ingress: {enabled: true, hosts: [{host: a}]}":                                                                  "there is no Service: set service.enabled=true",
+		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                                                           "there is no Service: set service.enabled=true",
+		"serviceMonitor: {enabled: true}":                                                                               "there is no Service: set service.enabled=true",
+		"sync: {enabled: true, configmaps: [a]}":                                                                        "set serviceAccount.create=true",
+		"sync: {enabled: true}":                                                                                         "set sync.configmaps or sync.secrets",
+		"autoscaling: {enabled: true, minReplicas: 12}":                                                                 "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the first or raise the second",
+		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}":                                "configmapsMountPath and secretsMountPath are the same directory, /etc/kubernetes/configmaps",
+		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":                                           "configmapsMountPath and volumeMounts (mine) are the same directory",
 		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same directory, /etc/kubernetes/configmaps",
-		"domain: example.org":       "domain is not a value of this chart",
-		"ingresss: {enabled: true}": "unknownValues=accept allows it at the top",
+		"domain: example.org":                                                                                           "domain is not a value of this chart",
+		"ingresss: {enabled: true}":                                                                                     "unknownValues=accept allows it at the top",
 	} {
 		if said := refused(t, minimal+values+"\n"); !strings.Contains(said, want) {
 			t.Errorf("%s: said %s", values, said)

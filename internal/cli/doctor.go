@@ -38,7 +38,8 @@ func newDoctor(env Environment) *cobra.Command {
 		Long: `Check an installation and the workloads that it follows, and say what to do: the controller
 and its permissions, its leader, its caches and its record; clocks; the registries of images
 that workloads follow; annotations that cannot be understood or contradict each other;
-references to objects that do not exist; other reloaders on the same workloads.
+references to objects that do not exist; containers that run as root and may not; other
+reloaders on the same workloads.
 
 What the controller needs is read from the arguments of its Deployment. Nothing is
 written, and no content of a ConfigMap or Secret is read, but for the record of the

@@ -1,6 +1,10 @@
 package charts_test
 
 import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,6 +38,105 @@ configmapAttacher:
 rbac: {enabled: true}
 `
 
+// printedValues are those of the walk-through that base-app's author published, as far as it prints them or
+// what was made of them.
+const printedValues = `
+appName: demo
+replicas: 3
+configmaps:
+  cm:
+    kv_data: {key-1: value-1}
+    raw_data:
+      configuration.json: |
+        {
+          "general": {
+            "projectName": "demo service",
+          }
+        }
+rollout:
+  preDefinedStrategy: ""
+  strategy:
+    canary:
+        maxSurge: 0
+        maxUnavailable: 1
+        steps:
+        - setWeight: 1
+        - pause: {}
+`
+
+// TestPrintedValues compares what becomes of them with the objects that the walk-through prints. Its second
+// release in a cluster can't make the account of the Job again, and uses that of the first.
+func TestPrintedValues(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]struct{ account, namespace string }{
+		printedValues: {"demo-attach", "devops-apps-01"},
+		printedValues + "rbac: {enabled: false}\n": {"configmap-attacher-job", "kube-system"},
+	} {
+		args := []string{"-n", "devops-apps-01", "--set", "revisions.naming=adler32"}
+		cm := only(t, "ConfigMap", values, args...)
+		data := map[string]any{"key-1": "value-1", "configuration.json": "{\n  \"general\": {\n    \"projectName\": \"demo service\",\n  }\n}\n"}
+		if diff := cmp.Diff(data, at(t, cm, "data")); diff != "" || cm.GetName() != "demo-cm-2648648036" || cm.GetNamespace() != "devops-apps-01" || cm.GetLabels()["app"] != "demo" {
+			t.Errorf("ConfigMap %s in %s with labels %v, data (-want +got):\n%s", cm.GetName(), cm.GetNamespace(), cm.GetLabels(), diff)
+		}
+		r := only(t, "Rollout", values, args...)
+		sameJSON(t, at(t, r, "spec", "template", "spec", "volumes").([]any)[0],
+			`{"name": "configmaps-volume", "projected": {"defaultMode": 420, "sources": [{"configMap": {"name": "demo-cm-2648648036"}}]}}`)
+		sameJSON(t, container(t, r)["volumeMounts"].([]any)[0], `{"mountPath": "/etc/kubernetes/configmaps", "name": "configmaps-volume"}`)
+		sameJSON(t, at(t, r, "spec", "strategy"), `{"canary": {"maxSurge": 0, "maxUnavailable": 1, "steps": [{"setWeight": 1}, {"pause": {}}]}}`)
+		if at(t, r, "spec", "replicas") != 3.0 {
+			t.Errorf("replicas are %v", at(t, r, "spec", "replicas"))
+		}
+		job := only(t, "Job", values, args...)
+		if account := at(t, job, "spec", "template", "spec", "serviceAccountName"); account != want.account || job.GetNamespace() != want.namespace {
+			t.Errorf("the Job runs in %s as %v, want %s as %s", job.GetNamespace(), account, want.namespace, want.account)
+		}
+		for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding"} {
+			if made := len(objects(t, kind, values, args...)) == 1; made != (want.account == "demo-attach") {
+				t.Errorf("for the account %s: a %s is made: %t", want.account, kind, made)
+			}
+		}
+	}
+}
+
+// sameJSON compares a rendered value with its JSON.
+func sameJSON(t *testing.T, got any, text string) {
+	t.Helper()
+	var want, same any
+	written, err := json.Marshal(got)
+	if err := errors.Join(err, json.Unmarshal(written, &same), json.Unmarshal([]byte(text), &want)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, same); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestMigrationPageValues: beside the values at the top of docs/migrate/base-app.md a file of base-app renders,
+// with keys of its own and with the image that runs as root.
+func TestMigrationPageValues(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(helmtest.New(t, "").Root(), "docs", "migrate", "base-app.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	fence, _, found := strings.Cut(rest, "```\n")
+	if !found {
+		t.Fatal("the page has no values")
+	}
+	const own = "domain: example.org\nteam: {name: shop}\nrbac: {enabled: false}\nmount: {clashes: last}\nconfigmaps: {own: {raw_data: {host: '{{ .Values.team.name }}.{{ .Values.domain }}'}}}\n"
+	args := []string{"-f", helmtest.ValuesFile(t, own), "-f", helmtest.ValuesFile(t, fence)}
+	all := objects(t, "ConfigMap", baseAppDefaults, args...)
+	if got := at(t, all[len(all)-1], "data", "host"); got != "shop.example.org" {
+		t.Errorf("the file became %q", got)
+	}
+	r := only(t, "Rollout", baseAppDefaults, args...)
+	_, ofPod, _ := unstructured.NestedMap(r.Object, "spec", "template", "spec", "securityContext")
+	if c := container(t, r); ofPod || c["securityContext"] != nil || c["image"] != "nginx:1.14.1" {
+		t.Errorf("the pod has a security context: %t; its container is %v", ofPod, c)
+	}
+}
+
 // TestBaseAppFilesRender: base-app had no schema, so a file may hold anything, and
 // templates in raw_data may read all of it.
 func TestBaseAppFilesRender(t *testing.T) {
@@ -45,6 +148,10 @@ func TestBaseAppFilesRender(t *testing.T) {
 	}{
 		"a value of one's own in a template": {
 			app + "custom: {domain: example.org}\nconfigmaps: {c: {raw_data: {host: '{{ .Values.appName }}.{{ .Values.custom.domain }}'}}}",
+			map[string]string{"host": "web.example.org"},
+		},
+		"a value of one's own at the top": {
+			app + "unknownValues: accept\ndomain: example.org\nconfigmaps: {c: {raw_data: {host: '{{ .Values.appName }}.{{ .Values.domain }}'}}}",
 			map[string]string{"host": "web.example.org"},
 		},
 		"values of one's own beside the chart's": {
@@ -113,6 +220,25 @@ func TestOldNamesAreWarnedOf(t *testing.T) {
 		out := h.Run(t, "install", "web", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, minimal), "--set", "revisions.naming="+naming)
 		if got := strings.Contains(out, "WARNING: revisions.naming is adler32"); got != want {
 			t.Errorf("%s: warned %t, want %t", naming, got, want)
+		}
+	}
+}
+
+// TestNotesOfTheMigration: Helm's notes name the values that an image which runs as root needs, and the account
+// that this release doesn't make.
+func TestNotesOfTheMigration(t *testing.T) {
+	t.Parallel()
+	const nonRoot, shared = "set podSecurityContext=null and securityContext=null", "configmap-attacher-job in namespace\nkube-system"
+	h := helmtest.New(t, "")
+	for more, want := range map[string][2]bool{
+		"":                                      {true, false},
+		"podSecurityContext: null":              {false, false},
+		"podSecurityContext: {runAsUser: 1000}": {false, false},
+		"rbac: {enabled: false}":                {true, true},
+	} {
+		out := h.Run(t, "install", "web", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, minimal+more))
+		if got := [2]bool{strings.Contains(out, nonRoot), strings.Contains(out, shared)}; got != want {
+			t.Errorf("%q: names the security contexts and the account: %v, want %v", more, got, want)
 		}
 	}
 }

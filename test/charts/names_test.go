@@ -18,22 +18,7 @@ func TestAdlerNames(t *testing.T) {
 		values string
 		want   string
 	}{
-		"as printed in the walk-through": {
-			values: `
-appName: demo
-configmaps:
-  cm:
-    kv_data: {key-1: value-1}
-    raw_data:
-      configuration.json: |
-        {
-          "general": {
-            "projectName": "demo service",
-          }
-        }
-`,
-			want: "demo-cm-2648648036",
-		},
+		"as printed in the walk-through": {values: printedValues, want: "demo-cm-2648648036"},
 		"two values and a file": {
 			values: `
 appName: test-service

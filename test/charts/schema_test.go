@@ -43,9 +43,9 @@ func read(t *testing.T, file string, decode func([]byte, any) error, into any) {
 }
 
 // openParts are those of base-app, which had no schema: its users have values of
-// their own there, for templates in their files. At the top they have custom.
+// their own there, for templates in their files. At the top a template refuses them, unless they are allowed.
 func openParts() []string {
-	return []string{"image.", "rollout.", "configmapAttacher.", "rbac."}
+	return []string{"", "image.", "rollout.", "configmapAttacher.", "rbac."}
 }
 
 // compare walks down the parts whose properties the schema lists.

@@ -3,6 +3,7 @@ package charts_test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,22 @@ func TestWhatATeamNeeds(t *testing.T) {
 	}
 }
 
+// TestImagesOfTheRelease: the images of a release have its version as their tag, and its chart names them.
+func TestImagesOfTheRelease(t *testing.T) {
+	t.Parallel()
+	h := helmtest.New(t, "")
+	dir := t.TempDir()
+	h.Run(t, "package", h.Chart("app"), "--version", "1.2.3", "--app-version", "v1.2.3", "--destination", dir)
+	rendered := helmtest.Objects(t, h.Run(t, "template", "release", filepath.Join(dir, "app-1.2.3.tgz"), "-f", helmtest.ValuesFile(t, everything)))
+	sidecar := at(t, helmtest.OfKind(rendered, "Deployment")[0], "spec", "template", "spec", "initContainers").([]any)[0].(map[string]any)
+	if sidecar["image"] != "ghcr.io/lockstep-dev/lockstep-sync:v1.2.3" {
+		t.Errorf("the sidecar's image is %v", sidecar["image"])
+	}
+	if job := container(t, helmtest.OfKind(rendered, "Job")[0]); job["image"] != "ghcr.io/lockstep-dev/lockstep:v1.2.3" {
+		t.Errorf("the attach Job's image is %v", job["image"])
+	}
+}
+
 // TestDeploymentUnlessArgo: the kind follows what the cluster and the values say.
 func TestDeploymentUnlessArgo(t *testing.T) {
 	t.Parallel()
@@ -81,6 +98,9 @@ func TestDeploymentUnlessArgo(t *testing.T) {
 		"a strategy":            {"rollout: {strategy: {canary: {}}}", nil, "Rollout"},
 		"base-app's strategy":   {"rollout: {preDefinedStrategy: manual-canary-1-pod}", nil, "Rollout"},
 		"base-app's attach Job": {"configmapAttacher: {repository: quay.io/x/configmap-attacher, tag: 1.0.3}", nil, "Rollout"},
+		"base-app's account":    {"rbac: {enabled: false}", nil, "Rollout"},
+		"an account":            {"rbac: {enabled: false}\nconfigmapAttacher: {serviceAccountName: mine}", nil, "Deployment"},
+		"no attach Job":         {"rbac: {enabled: false}\nrevisions: {attach: controller}", nil, "Deployment"},
 	} {
 		if found := objects(t, c.want, minimal+c.values, c.args...); len(found) != 1 {
 			t.Errorf("%s: %d objects of kind %s", name, len(found), c.want)
@@ -92,18 +112,19 @@ func TestDeploymentUnlessArgo(t *testing.T) {
 func TestAdviceOfToday(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"rbac: {enabled: false}":                                                         "rbac.enabled is false and configmapAttacher.serviceAccountName is empty",
-		"ingress: {enabled: true, hosts: [{host: a}]}":                                   "there is no Service: set service.enabled=true",
-		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                            "there is no Service: set service.enabled=true",
-		"serviceMonitor: {enabled: true}":                                                "there is no Service: set service.enabled=true",
-		"sync: {enabled: true, configmaps: [a]}":                                         "set serviceAccount.create=true",
-		"sync: {enabled: true}":                                                          "set sync.configmaps or sync.secrets",
-		"autoscaling: {enabled: true, minReplicas: 12}":                                  "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the first or raise the second",
-		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}": "configmapsMountPath and secretsMountPath are the same directory, /etc/kubernetes/configmaps",
-		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":            "configmapsMountPath and volumeMounts (mine) are the same directory",
+		"rbac: {enabled: false}\nworkload: {kind: Deployment}":                                                          "may attach ConfigMaps to Rollouts only",
+		"rbac: {enabled: false}\nsecrets: {s: {kv_data: {a: b}}}":                                                       "may attach ConfigMaps to Rollouts only",
+		"ingress: {enabled: true, hosts: [{host: a}]}":                                                                  "there is no Service: set service.enabled=true",
+		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                                                           "there is no Service: set service.enabled=true",
+		"serviceMonitor: {enabled: true}":                                                                               "there is no Service: set service.enabled=true",
+		"sync: {enabled: true, configmaps: [a]}":                                                                        "set serviceAccount.create=true",
+		"sync: {enabled: true}":                                                                                         "set sync.configmaps or sync.secrets",
+		"autoscaling: {enabled: true, minReplicas: 12}":                                                                 "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the first or raise the second",
+		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}":                                "configmapsMountPath and secretsMountPath are the same directory, /etc/kubernetes/configmaps",
+		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":                                           "configmapsMountPath and volumeMounts (mine) are the same directory",
 		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same directory, /etc/kubernetes/configmaps",
-		"domain: example.org":       "additional properties 'domain' not allowed",
-		"ingresss: {enabled: true}": "additional properties 'ingresss' not allowed",
+		"domain: example.org":                                                                                           "domain is not a value of this chart",
+		"ingresss: {enabled: true}":                                                                                     "unknownValues=accept allows it at the top",
 	} {
 		if said := refused(t, minimal+values+"\n"); !strings.Contains(said, want) {
 			t.Errorf("%s: said %s", values, said)

@@ -67,7 +67,7 @@ spec:
 	for _, defect := range []struct {
 		name string
 		find func(*testing.T, *installation)
-	}{{"Metadata", metadata}, {"Leftovers", leftovers}, {"Permissions", permissions}, {"Arguments", arguments}} {
+	}{{"Metadata", metadata}, {"Leftovers", leftovers}, {"AsRoot", asRoot}, {"Permissions", permissions}, {"Arguments", arguments}} {
 		t.Run(defect.name, func(t *testing.T) { defect.find(t, i) })
 	}
 }
@@ -120,7 +120,7 @@ func TestNoPermissions(t *testing.T) {
 	}
 	for name, right := range map[string]string{
 		"controller": `cannot list resource "deployments"`, "leader": `cannot get resource "leases"`, "record": `cannot list resource "configmaps"`,
-		"settings": "cannot list resource", "references": "cannot list resource", "reloaders": "cannot list resource", "registries": "cannot list resource",
+		"settings": "cannot list resource", "references": "cannot list resource", "pods": `cannot list resource "pods"`, "reloaders": "cannot list resource", "registries": "cannot list resource",
 		"permissions": "not known", "caches": "not known",
 	} {
 		a.expect(t, name, "unknown", right)

@@ -118,6 +118,24 @@ func leftovers(t *testing.T, i *installation) {
 	i.examine(t).expect(t, "caches", "ok", "1 of 1")
 }
 
+// asRoot: a pod whose image runs as root, and that the kubelet therefore doesn't start; the words are the kubelet's.
+func asRoot(t *testing.T, i *installation) {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "root", Namespace: i.Namespace},
+		Spec:       corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "web", Image: "nginx"}}},
+	}
+	i.Create(t, pod)
+	i.examine(t).expect(t, "pods", "ok")
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+		Reason: "CreateContainerConfigError", Message: `container has runAsNonRoot and image will run as root (pod: "root", container: web)`,
+	}}}}
+	if err := i.Client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	i.examine(t).expect(t, "pods", "warning", "pod/root in "+i.Namespace+": container web", "set podSecurityContext and securityContext to null")
+}
+
 // TestTwins: two controllers of Lockstep watch one namespace.
 func TestTwins(t *testing.T) {
 	t.Parallel()

@@ -53,6 +53,7 @@ func TestRealNode(t *testing.T) {
 		"Grafana":       grafanaKeepsItsDashboards,
 		"GrafanaNative": grafanaWithNativeSidecars,
 		"Revisions":     podsKeepTheConfigurationOfTheirRevision,
+		"AsRoot":        imageThatRunsAsRoot,
 		"FirstProcess":  agentIsTheFirstProcess,
 		"Images":        imagesTakeThePlaceOfOthers,
 		"MakePush":      pushedByMake,

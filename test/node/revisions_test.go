@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,4 +50,20 @@ func podsKeepTheConfigurationOfTheirRevision(t *testing.T, cluster *labtest.Clus
 		}
 	}
 	w.WalkThrough(func(color string) { w.Upgrade(release(color)) }, look)
+}
+
+// imageThatRunsAsRoot: with the chart's defaults the kubelet doesn't start it; "lockstep doctor" names the pod and
+// the values, and with these values it runs.
+func imageThatRunsAsRoot(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
+	w := walkthrough.NewWorld(t, cluster)
+	values := release("red") + "revisions: {attach: controller}\nworkload: {kind: Deployment}\n"
+	w.Upgrade(strings.Replace(values, "podSecurityContext: {runAsUser: 65532}", "", 1))
+	red := w.ConfigMapOf("red")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		out, _, _ := labtest.RunCommand(t, labtest.Command{Path: w.Lockstep, Args: []string{"doctor", "-n", w.Namespace}, Env: []string{"KUBECONFIG=" + w.Kubeconfig}})
+		return strings.Contains(out, " in "+w.Namespace+": container demo") && strings.Contains(out, "set podSecurityContext and securityContext to null"), out
+	})
+	w.Upgrade(strings.Replace(values, "podSecurityContext: {runAsUser: 65532}", "podSecurityContext: null\nsecurityContext: null", 1))
+	w.AwaitPods(map[string]int{red: 3})
 }

@@ -1,6 +1,7 @@
 {{/* app.check fails, with advice, for values that cannot become a working application. */}}
 {{- define "app.check" -}}
 {{- $v := .Values -}}
+{{- include "app.checkNames" . -}}
 {{- if not $v.appName -}}
 {{- fail "\n\nappName is empty: set it to the name of your application, for example --set appName=web" -}}
 {{- end -}}
@@ -25,6 +26,27 @@
 {{- include "app.checkDirectories" . -}}
 {{- if eq $v.revisions.attach "job" -}}
 {{- include "app.checkNamed" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+app.checkNames refuses names at the top that neither this chart nor Helm knows, with advice, which a schema
+doesn't give.
+*/}}
+{{- define "app.checkNames" -}}
+{{- $known := splitList " " (join " " (list
+    "global enabled tags appName kubeTargetVersionOverride image replicas workload rollout deployment configmaps"
+    "secrets configmapsMountPath secretsMountPath mount revisions configmapAttacher rbac env envFrom command args"
+    "ports livenessProbe readinessProbe startupProbe lifecycle resources securityContext podSecurityContext"
+    "podAnnotations podLabels volumes volumeMounts initContainers extraContainers imagePullSecrets"
+    "serviceAccountName serviceAccount automountServiceAccountToken priorityClassName terminationGracePeriodSeconds"
+    "nodeSelector tolerations affinity topologySpreadConstraints service autoscaling podDisruptionBudget ingress"
+    "httpRoute networkPolicy serviceMonitor helmTest sync custom unknownValues"
+)) -}}
+{{- range $name, $_ := .Values -}}
+{{- if not (or (has $name $known) (eq (toString $.Values.unknownValues) "accept")) -}}
+{{- fail (printf "\n\n%s is not a value of this chart, and a misspelt name would have no effect: correct it.\nA value of your own goes below custom; unknownValues=accept allows it at the top." $name) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -59,7 +81,7 @@ the controller another workload may use it.
 
 {{/*
 app.checkSpelling finds content that would be lost for a letter, inside the parts
-that base-app left open. At the top the schema refuses what the chart does not know.
+that base-app left open.
 */}}
 {{- define "app.checkSpelling" -}}
 {{- range $key, $spec := .Values.configmaps -}}

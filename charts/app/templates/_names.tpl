@@ -15,7 +15,7 @@ enough to mean one.
 {{- $named := .Values.rollout.preDefinedStrategy -}}
 {{- if .Values.workload.kind -}}
 {{- .Values.workload.kind -}}
-{{- else if or .Values.rollout.strategy (and $named (ne (toString $named) "auto")) (regexMatch "configmap-attacher$" .Values.configmapAttacher.repository) (.Capabilities.APIVersions.Has "argoproj.io/v1alpha1/Rollout") -}}
+{{- else if or .Values.rollout.strategy (and $named (ne (toString $named) "auto")) (regexMatch "configmap-attacher$" .Values.configmapAttacher.repository) (include "app.sharedAccount" .) (.Capabilities.APIVersions.Has "argoproj.io/v1alpha1/Rollout") -}}
 Rollout
 {{- else -}}
 Deployment
@@ -71,13 +71,23 @@ Deployment
 {{- end -}}
 
 {{/*
+app.sharedAccount is whether the attach Job uses the account that base-app's releases shared, because
+this release doesn't make one and doesn't name one: "true" or nothing.
+*/}}
+{{- define "app.sharedAccount" -}}
+{{- if and (include "app.attachJob" .) (not (or .Values.rbac.enabled .Values.configmapAttacher.serviceAccountName)) -}}true{{- end -}}
+{{- end -}}
+
+{{/*
 app.attachAccount is the name of the attach Job's service account and role. In a
 namespace of another release the hash keeps it apart from namespaces and names that
 give the same text when they are joined.
 */}}
 {{- define "app.attachAccount" -}}
 {{- $name := printf "%s-attach" .Values.appName -}}
-{{- if ne (include "app.attachNamespace" .) .Release.Namespace -}}
+{{- if include "app.sharedAccount" . -}}
+{{- $name = "configmap-attacher-job" -}}
+{{- else if ne (include "app.attachNamespace" .) .Release.Namespace -}}
 {{- $sum := printf "%s/%s" .Release.Namespace .Values.appName | sha256sum | trunc 10 -}}
 {{- $name = printf "%s-%s-attach-%s" .Release.Namespace .Values.appName $sum -}}
 {{- end -}}
@@ -86,7 +96,7 @@ give the same text when they are joined.
 
 {{/* app.attachNamespace is where the attach Job runs. */}}
 {{- define "app.attachNamespace" -}}
-{{- .Values.configmapAttacher.namespace | default .Release.Namespace -}}
+{{- .Values.configmapAttacher.namespace | default (include "app.sharedAccount" . | empty | ternary .Release.Namespace "kube-system") -}}
 {{- end -}}
 
 {{/*

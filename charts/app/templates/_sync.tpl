@@ -17,7 +17,7 @@
 {{- range $s.configmaps }}{{- $args = append $args (printf "--configmap=%s" .) }}{{- end -}}
 {{- range $s.secrets }}{{- $args = append $args (printf "--secret=%s" .) }}{{- end -}}
 - name: lockstep-sync
-  image: {{ $s.image | quote }}
+  image: {{ $s.image | default (printf "ghcr.io/lockstep-dev/lockstep-sync:%s" .Chart.AppVersion) | quote }}
   imagePullPolicy: {{ $s.imagePullPolicy }}
   restartPolicy: Always
   args: {{ concat $args $s.args | toJson }}

@@ -23,6 +23,7 @@ const (
 	Registries  Name = "registries"
 	Settings    Name = "settings"
 	References  Name = "references"
+	Pods        Name = "pods"
 	Reloaders   Name = "reloaders"
 )
 
@@ -73,6 +74,7 @@ func Explanations() []Explanation {
 		{Registries, "The registries of the images that workloads follow answer, from where this program runs, and the controller follows images."},
 		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets can be understood and do not contradict each other, the controller can do what they ask for, the namespaces that are named exist and are watched, and no workload asks in a namespace that is not. It names the rules of the table below, or a reason: `ReloadOff` if the controller follows no ConfigMaps and Secrets, `StrategyOff` if it evicts and refreshes no pods."},
 		{References, "The ConfigMaps and Secrets that followed workloads need exist."},
+		{Pods, "Containers do not run as root where `runAsNonRoot` forbids it: the kubelet does not start them, and their pod stays at `CreateContainerConfigError`."},
 		{Reloaders, "No other reloader, and no other installation of Lockstep, restarts the workloads that Lockstep follows."},
 	}
 }
@@ -81,7 +83,7 @@ func Explanations() []Explanation {
 func Decide(f Facts) []Check {
 	return []Check{
 		checkController(f), checkLeader(f), checkPermissions(f), checkKinds(f), checkCaches(f), checkClock(f),
-		checkRecord(f), checkKey(f), checkRegistries(f), checkSettings(f), checkReferences(f), checkReloaders(f),
+		checkRecord(f), checkKey(f), checkRegistries(f), checkSettings(f), checkReferences(f), checkPods(f), checkReloaders(f),
 	}
 }
 

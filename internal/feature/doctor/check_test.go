@@ -228,9 +228,11 @@ func TestDecide(t *testing.T) {
 		"ElsewhereTwin": {"and it is no second one", func(f *doctor.Facts) {
 			*f = doctor.Facts{Namespace: "nope", Others: doctor.Others{Installations: []string{"deployment/lockstep in other"}}}
 		}, doctor.Reloaders, doctor.OK, nil},
-		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
-		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
-		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
+		"TwoOfUs":    {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
+		"OneOfUs":    {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
+		"NoWorlds":   {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
+		"AsRoot":     {"the value is named", func(f *doctor.Facts) { f.Workloads.AsRoot = []string{"pod/web-1 in shop: container web"} }, doctor.Pods, doctor.Warning, []string{"1 container cannot start", "pod/web-1 in shop: container web", "podSecurityContext and securityContext to null"}},
+		"PodsUnread": {"unknown is not healthy", func(f *doctor.Facts) { f.Workloads.PodsErr = forbidden("pods") }, doctor.Pods, doctor.Unknown, []string{"pods"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

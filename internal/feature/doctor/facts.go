@@ -94,6 +94,9 @@ type WorkloadFacts struct {
 	All []Workload
 	// Errs are about the kinds that could not be listed.
 	Errs []error
+	// AsRoot are the containers that can't start because they run as root and may not.
+	AsRoot  []string
+	PodsErr error
 }
 
 // NamespaceFacts are about the namespaces that are watched, or should be.

@@ -82,6 +82,7 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 	f.readWorkloads(ctx, o, configured, namespaces)
 	f.readBeyond(ctx, o, configured, namespaces)
 	f.readSources(ctx, o)
+	f.readPending(ctx, o)
 	f.Registries = f.askRegistries(ctx, o, configured)
 	return f, nil
 }

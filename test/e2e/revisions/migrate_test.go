@@ -6,14 +6,18 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
-// before is a chart of base-app's kind: hashed names, the ConfigMaps in one list,
-// and nothing that tells Helm to keep them.
+// before is a chart of base-app's kind: hashed names, the ConfigMaps in one list, a
+// ClusterRole that other releases use (here one for each test), and nothing that tells Helm to keep them.
 const before = `
 apiVersion: v1
 kind: List
@@ -23,6 +27,10 @@ items:
     kind: ConfigMap
     metadata: {name: demo-cm-1234567890, namespace: {{ .Release.Namespace }}, labels: {app: demo}}
     data: {color: red}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: configmap-attacher-job-{{ .Release.Namespace }}, labels: {app: demo}}
 ---
 apiVersion: argoproj.io/v1alpha1
 kind: Rollout
@@ -57,7 +65,7 @@ func TestMigrationFromBaseApp(t *testing.T) {
 			w.Helm.Run(t, "install", "demo", chartOf(t, before), "-n", w.Namespace)
 			w.AwaitPods(map[string]int{red: 3})
 			if annotated {
-				w.keepConfigMaps()
+				w.keep()
 			}
 			job := w.Deploy(walkthrough.Release("blue", ""))
 			w.RunJob(job)
@@ -66,22 +74,55 @@ func TestMigrationFromBaseApp(t *testing.T) {
 			if _, kept := w.ConfigMaps()[red]; kept != annotated {
 				t.Errorf("the ConfigMap of the old pods is there: %t, want %t", kept, annotated)
 			}
+			if err := w.Client.Delete(t.Context(), w.sharedRole()); (err == nil) != annotated {
+				t.Errorf("the role that other releases use is there: %t, want %t (%v)", err == nil, annotated, err)
+			}
 		})
 	}
 }
 
-// keepConfigMaps does what "kubectl annotate configmaps -l app=demo
-// helm.sh/resource-policy=keep" does.
-func (w *world) keepConfigMaps() {
+// sharedRole is the ClusterRole of the chart before.
+func (w *world) sharedRole() *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "configmap-attacher-job-" + w.Namespace}}
+}
+
+// keep does what "kubectl annotate configmaps -l app=demo helm.sh/resource-policy=keep"
+// does, and the same with the ClusterRole.
+func (w *world) keep() {
 	w.T.Helper()
 	list := &corev1.ConfigMapList{}
 	w.List(list)
+	objects := []client.Object{w.sharedRole()}
 	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	for _, o := range objects {
 		keep := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`))
-		if err := w.Client.Patch(w.T.Context(), &list.Items[i], keep); err != nil {
+		if err := w.Client.Patch(w.T.Context(), o, keep); err != nil {
 			w.T.Fatal(err)
 		}
 	}
+}
+
+// TestSecondReleaseOfBaseApp: a release with rbac.enabled=false gets by with the permissions
+// of the account that base-app's first release made.
+func TestSecondReleaseOfBaseApp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	job := w.Deploy(walkthrough.Release("red", "rbac: {enabled: false}\n"))
+	red := w.ConfigMapOf("red")
+	rs := w.AwaitReplicaSet(red)
+	if job.Account != "configmap-attacher-job" {
+		t.Errorf("the Job runs as %s", job.Account)
+	}
+	account := labtest.NewAccount(t, w.Cluster, w.Namespace)
+	account.AllowEverywhere(t, originalRole()...)
+	testkit.AwaitListing(t, account, true, &corev1.ConfigMapList{}, client.InNamespace(w.Namespace))
+	_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: w.Lockstep, Args: job.Args, Env: []string{"KUBECONFIG=" + account.Kubeconfig}})
+	if code != 0 {
+		t.Fatalf("lockstep %q: exit %d\n%s", job.Args, code, stderr)
+	}
+	w.AwaitOwners(map[string][]string{red: {rs.Name}})
 }
 
 // chartOf writes a chart with one template.

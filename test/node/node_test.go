@@ -55,6 +55,7 @@ func TestRealNode(t *testing.T) {
 		"Revisions":     podsKeepTheConfigurationOfTheirRevision,
 		"FirstProcess":  agentIsTheFirstProcess,
 		"Images":        imagesTakeThePlaceOfOthers,
+		"Subprocess":    seedOfConfigControllerSubprocess,
 		"MakePush":      pushedByMake,
 	} {
 		t.Run(name, func(t *testing.T) {

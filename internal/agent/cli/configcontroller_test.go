@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ func TestDropInThatCannotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			args := append(test.flags, "--configmap="+c.namespace+"/app", "--configroot="+agentkit.NewRoot(t), "--", "echo", "started")
+			args := slices.Concat(test.flags, []string{"--configmap=" + c.namespace + "/app", "--configroot=" + agentkit.NewRoot(t), "--", "echo", "started"})
 			a := labtest.StartCommand(t, labtest.Command{Path: originalName(t), Args: args})
 			if code := a.ExitCode(t, agentkit.Patience); code != 1 || a.Stdout() != "" {
 				t.Errorf("code %d, output %q", code, a.Stdout())
@@ -78,7 +79,7 @@ func TestDropInStartsAgainWithoutTheAPIServer(t *testing.T) {
 	c.configMap("app", map[string]string{"a": "1"})
 	root := agentkit.NewRoot(t)
 	start := func(access ...string) *labtest.Running {
-		args := append(access, "--configmap="+c.namespace+"/app", "--configroot="+root, "--", "sh", "-c", "cat "+root+"/a; exec sleep 1000")
+		args := slices.Concat(access, []string{"--configmap=" + c.namespace + "/app", "--configroot=" + root, "--", "sh", "-c", "cat " + root + "/a; exec sleep 1000"})
 		return labtest.StartCommand(t, labtest.Command{Path: originalName(t), Args: args})
 	}
 	first := start("--kubeconfig=" + c.lab.Kubeconfig())

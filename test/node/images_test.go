@@ -259,6 +259,26 @@ func seedOfConfigController(t *testing.T, w *testkit.World, image string) {
 	wantPulled(t, w, w.Namespace, image)
 }
 
+// seedOfConfigControllerSubprocess plays the documentation's other excerpt, with an image as its
+// user builds it; see loadSync.
+func seedOfConfigControllerSubprocess(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
+	w := testkit.NewWorldOn(t, cluster)
+	readConfigMaps(t, w)
+	w.Create(t, testkit.ConfigMap("postgresql", "postgresql.conf", "one"))
+	var spec corev1.PodSpec
+	text := seed(t, "k8s-config-controller-subprocess", "my-postgresql-image", "my-postgresql-image",
+		"production", w.Namespace, "command: /srv/config-controller", "command: [/srv/config-controller]")
+	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
+		t.Fatal(err)
+	}
+	useLabImages(spec.Containers)
+	run(t, w, spec)
+	awaitLog(t, w, "postgresql", "started with one")
+	w.SetConfig(t, "postgresql", "postgresql.conf", "two")
+	awaitLog(t, w, "postgresql", "reloaded with two")
+}
+
 func k8sSidecarFindsByLabel(t *testing.T, w *testkit.World, image string) {
 	t.Helper()
 	readConfigMaps(t, w)

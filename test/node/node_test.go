@@ -56,6 +56,7 @@ func TestRealNode(t *testing.T) {
 		"AsRoot":        imageThatRunsAsRoot,
 		"FirstProcess":  agentIsTheFirstProcess,
 		"Images":        imagesTakeThePlaceOfOthers,
+		"Subprocess":    seedOfConfigControllerSubprocess,
 		"MakePush":      pushedByMake,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,8 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// loadSync gives the node the agent, and the applications of examples/sync.
+// loadSync gives the node the agent, the applications of examples/sync, and the image of
+// seedOfConfigControllerSubprocess.
 func loadSync(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
 	agent, standin := labtest.Binary(t, "./cmd/lockstep-sync"), labtest.Binary(t, "./test/node/standin")
@@ -34,6 +35,10 @@ func loadSync(t *testing.T, cluster *labtest.Cluster) {
 			Name: "lab.local/" + name + ":1", Files: map[string]string{"/" + name: standin}, Entrypoint: []string{"/" + name},
 		})
 	}
+	// As users of k8s-config-controller build it: the program is copied to a path of their own.
+	load(t, cluster, image.Image{
+		Name: "lab.local/my-postgresql-image:1", Files: map[string]string{"/srv/config-controller": agent, "/usr/lib/postgresql/9.3/bin/postgres": standin},
+	})
 }
 
 // failedReloadRestartsTheApplication plays examples/sync/prometheus.yaml: the

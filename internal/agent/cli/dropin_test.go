@@ -427,11 +427,15 @@ func TestConfigmapReload(t *testing.T) {
 	app := &reloads{answer: always(http.StatusOK)}
 	server := httptest.NewServer(app)
 	defer server.Close()
-	addr := agentkit.FreeAddr(t)
-	a := agentkit.New(t, labtest.StartCommand(t, labtest.Command{Path: agentkit.Program(t), Args: []string{
-		"configmap-reload", "-volume-dir=" + dir, "-volume-dir=" + second, "-webhook-url=" + server.URL, "-web.listen-address=" + addr,
-	}}), "", addr)
-	a.WantProbe("/startupz", http.StatusOK)
+	start := func() *agentkit.Agent {
+		addr := agentkit.FreeAddr(t)
+		a := agentkit.New(t, labtest.StartCommand(t, labtest.Command{Path: agentkit.Program(t), Args: []string{
+			"configmap-reload", "-volume-dir=" + dir, "-volume-dir=" + second, "-webhook-url=" + server.URL, "-web.listen-address=" + addr,
+		}}), "", addr)
+		a.WantProbe("/startupz", http.StatusOK)
+		return a
+	}
+	a := start()
 	if app.count() != 0 {
 		t.Error("called without a change")
 	}
@@ -451,4 +455,11 @@ func TestConfigmapReload(t *testing.T) {
 	}
 	agentkit.Write(t, filepath.Join(second, "a"), "2")
 	labtest.Eventually(t, agentkit.Patience, func() (bool, string) { return app.count() == 2, fmt.Sprint(app.count(), a.Stderr()) })
+
+	// A change between two processes isn't called for.
+	a.Stop(t)
+	agentkit.Write(t, filepath.Join(second, "a"), "3")
+	a = start()
+	agentkit.Write(t, filepath.Join(second, "a"), "4")
+	labtest.Eventually(t, agentkit.Patience, func() (bool, string) { return app.count() == 3, fmt.Sprint(app.count(), a.Stderr()) })
 }

@@ -161,8 +161,8 @@ func (a advice) addTo(err error) error {
 }
 
 // dispatch checks the name the program was started with, then the first argument, so both
-// links in an image and plain arguments work. It returns the name of the command that was
-// run.
+// links in an image and plain arguments work; then the flags, for a program that was copied
+// to another name. It returns the name of the command that was run.
 func dispatch(ctx context.Context, env Env) (command string, err error) {
 	name, args := filepath.Base(env.Args[0]), env.Args[1:]
 	original, replaces := predecessors()[name]
@@ -178,6 +178,9 @@ func dispatch(ctx context.Context, env Env) (command string, err error) {
 		if original, replaces = predecessors()[args[1]]; replaces {
 			return programName + " " + args[1], original.explain(env, args[2:])
 		}
+	}
+	if name != programName && configcontroller.Recognizes(args) {
+		return name + " " + configcontroller.Name, predecessors()[configcontroller.Name].run(ctx, env, args)
 	}
 	return native(ctx, env, args)
 }

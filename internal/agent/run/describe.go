@@ -139,6 +139,9 @@ func (c Config) describeApplication() []Step {
 		if strings.HasPrefix(what, "command ") || strings.HasPrefix(what, "line ") {
 			what += fmt.Sprintf(", within %s", c.App.CommandTimeout)
 		}
+		if c.Child.AnySignal && strings.HasPrefix(what, "signal:") {
+			what += ", even if the application doesn't handle it"
+		}
 		steps = append(steps, Step{"notify", what})
 	}
 	if len(c.App.Notify) == 0 {

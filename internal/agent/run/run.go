@@ -157,7 +157,7 @@ type loud struct {
 // Failed passes the failure on, and logs it if it is new.
 func (l loud) Failed(source string, err error) {
 	if l.Inventory.Failed(source, err) {
-		l.log.Warn("a source cannot be read, trying again", "source", source, "error", err)
+		l.log.Warn("a source cannot be read", "source", source, "error", err)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Command standin takes the place of an application in the pods of examples/sync, or of Grafana,
+// Command standin takes the place of an application in the pods of examples/sync, of Grafana or PostgreSQL,
 // under the name of the application: it understands the same command line, ports
 // and signals, and says what it does on its standard output. What it does to the
 // agent beside it is what a real application does, and can be made to happen.
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	roles := map[string]func(args []string) error{"prometheus": prometheus, "nginx": nginx, "grafana": grafana, "worker": worker}
+	roles := map[string]func(args []string) error{"prometheus": prometheus, "nginx": nginx, "grafana": grafana, "postgres": postgres, "worker": worker}
 	name := filepath.Base(os.Args[0])
 	role, ok := roles[name]
 	if !ok {

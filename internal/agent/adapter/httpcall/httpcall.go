@@ -35,6 +35,9 @@ type Options struct {
 	// Codes are the accepted status codes; empty means 200 to 299.
 	Codes   Codes
 	Timeout time.Duration
+	// FollowOnHost follows redirects to the URL's own host, for a predecessor whose client
+	// followed them. The last answer counts.
+	FollowOnHost bool
 }
 
 // Credentials are how the agent logs in.
@@ -188,7 +191,7 @@ func exchange(ctx context.Context, o Options, take func(body io.Reader) error) e
 		return err
 	}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: stay}
+	client := &http.Client{Transport: transport, CheckRedirect: o.redirect}
 	answer, err := client.Do(request)
 	if err != nil {
 		return noAnswer(withoutURL(err))
@@ -200,9 +203,20 @@ func exchange(ctx context.Context, o Options, take func(body io.Reader) error) e
 	return take(answer.Body)
 }
 
-// stay treats a redirect as the answer. Following it would query another server, with this
-// server's credentials.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// maxRedirects is the limit of the standard library's client.
+const maxRedirects = 10
+
+// redirect treats a redirect as the answer, unless it stays on the host and the options follow
+// it. Following any other one would query another server, with this server's credentials.
+func (o Options) redirect(next *http.Request, before []*http.Request) error {
+	if !o.FollowOnHost || !strings.EqualFold(next.URL.Hostname(), before[0].URL.Hostname()) {
+		return http.ErrUseLastResponse
+	}
+	if len(before) >= maxRedirects {
+		return fmt.Errorf("redirected more than %d times", maxRedirects)
+	}
+	return nil
+}
 
 // pointsTo is the redirect's target without secrets.
 func pointsTo(answer *http.Response) string {

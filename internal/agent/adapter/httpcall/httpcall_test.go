@@ -117,6 +117,51 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
+// For a predecessor whose client followed redirects, the last answer on the same host counts.
+// A 307 repeats the request, and a 302 becomes a GET, as in any client.
+func TestRedirectsOnTheSameHost(t *testing.T) {
+	var got atomic.Value
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var code int
+		if n, _ := fmt.Sscanf(r.URL.RawQuery, "code=%d", &code); n == 1 {
+			http.Redirect(w, r, r.URL.Path+"/", code)
+			return
+		}
+		switch r.URL.Path {
+		case "/loop/":
+			http.Redirect(w, r, "/loop/", http.StatusFound)
+			return
+		case "/broken/":
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		got.Store(r.Method + " " + r.URL.Path)
+	}))
+	defer server.Close()
+	named := strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // the same server, but another name
+	mux := http.NewServeMux()
+	mux.Handle("/port", http.RedirectHandler(server.URL+"/reload/", http.StatusTemporaryRedirect))
+	mux.Handle("/name", http.RedirectHandler(named+"/reload/?token=hunter2", http.StatusTemporaryRedirect))
+	other := httptest.NewServer(mux)
+	defer other.Close()
+	for name, c := range map[string]struct{ url, got, err string }{
+		"repeated":            {server.URL + "/reload?code=307", "POST /reload/", ""},
+		"repeated for good":   {server.URL + "/reload?code=308", "POST /reload/", ""},
+		"a GET":               {server.URL + "/reload?code=302", "GET /reload/", ""},
+		"the last answer":     {server.URL + "/broken?code=307", "POST /broken/", "answered 500"},
+		"for ever":            {server.URL + "/loop/", "", "redirected more than 10 times"},
+		"another port":        {other.URL + "/port", "POST /reload/", ""},
+		"another host's name": {other.URL + "/name", "", "answered 307 Temporary Redirect and points to " + named + "/reload/, which is not followed"},
+	} {
+		got.Store("")
+		o := options(c.url)
+		o.FollowOnHost = true
+		err := httpcall.Send(t.Context(), o)
+		if got.Load() != c.got || (err == nil) != (c.err == "") || (err != nil && (!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "hunter2"))) {
+			t.Errorf("%s: the server saw %q, want %q; error %v, want %q", name, got.Load(), c.got, err, c.err)
+		}
+	}
+}
+
 // A request that was sent is not rolled back when the time is over; one that
 // nobody took is.
 func TestSend(t *testing.T) {

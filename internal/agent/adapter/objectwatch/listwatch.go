@@ -28,7 +28,9 @@ func (w *Watcher) listWatch(s Selector) cache.ListerWatcher {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			stream, err := w.watch(ctx, s, o)
-			w.report(ctx, s, "watch", err)
+			if !listsInstead(o, err) {
+				w.report(ctx, s, "watch", err)
+			}
 			// When a stream begins with a list, the end of the list shows that everything could be
 			// stored. A stream that resumes has nothing to catch up on.
 			if err == nil && o.SendInitialEvents == nil {
@@ -37,6 +39,13 @@ func (w *Watcher) listWatch(s Selector) cache.ListerWatcher {
 			return stream, err
 		},
 	}
+}
+
+// listsInstead reports that the server refuses a stream that begins with a list, because of a
+// missing permission or its age. The reflector lists instead, and the list shows whether the
+// source can be read.
+func listsInstead(o metav1.ListOptions, err error) bool {
+	return o.SendInitialEvents != nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
 }
 
 // report passes an error on. It skips errors at the end of the process and expired versions,

@@ -35,6 +35,7 @@ type sink struct {
 	calls   []string
 	full    bool
 	failure string
+	failed  int // how often it was told of a failure
 	well    int // how often it was told that the source recovered
 	limit   int64
 	omitted map[string]int64
@@ -123,6 +124,7 @@ func (s *sink) Failed(_ string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = err.Error()
+	s.failed++
 }
 
 func (s *sink) Recovered(string) {

@@ -343,6 +343,30 @@ func TestACutStreamedList(t *testing.T) {
 	})
 }
 
+// A server that refuses to stream a list, because of its age or of a missing permission to
+// watch, may still list: only that decides whether the source can be read.
+func TestARefusedStreamIsListed(t *testing.T) {
+	for name, refusal := range map[string]http.HandlerFunc{
+		"too old":             failing(http.StatusUnprocessableEntity, "Invalid"),
+		"watch not permitted": failing(http.StatusForbidden, "Forbidden"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{lists: []http.HandlerFunc{page("", configMap("a", "5", "1"))}, watches: []http.HandlerFunc{refusal, stream(time.Hour)}}
+				to := newSink()
+				followStreaming(t, s, to)
+				after(5 * time.Second)
+				to.want(t, map[string]string{"a": "1"})
+				to.mu.Lock()
+				defer to.mu.Unlock()
+				if to.failed > 0 {
+					t.Errorf("%d failures were reported, the last one %q", to.failed, to.failure)
+				}
+			})
+		})
+	}
+}
+
 // followStreaming is follow with a server that can stream lists.
 func followStreaming(t *testing.T, s *server, to objectwatch.Sink) {
 	t.Helper()

@@ -21,6 +21,9 @@ type ChildOptions struct {
 	// killed.
 	StopSignal unix.Signal
 	Grace      time.Duration
+	// AnySignal sends a notification's signal even to an application that doesn't handle it,
+	// which most signals end.
+	AnySignal bool
 }
 
 // Validate reports every mistake in the options.
@@ -149,9 +152,9 @@ func (c *Child) PID() int {
 	return c.cmd.Process.Pid
 }
 
-// Notify sends the application a signal, unless that would end it.
+// Notify sends the application a signal, unless that would end it and AnySignal is false.
 func (c *Child) Notify(sig unix.Signal) error {
-	if pid := c.PID(); pid != 0 {
+	if pid := c.PID(); pid != 0 && !c.opts.AnySignal {
 		if err := survives(pid, sig); err != nil {
 			return fmt.Errorf("signal %s to the application: %w", unix.SignalName(sig), err)
 		}

@@ -191,6 +191,22 @@ func TestAbsentProcesses(t *testing.T) {
 	}
 }
 
+// A predecessor's users may rely on a signal that ends an application without a handler.
+func TestAnySignal(t *testing.T) {
+	sleeper := NewChild(NewParent(), ChildOptions{Args: []string{"sleep", "1000"}, StopSignal: unix.SIGTERM, Grace: time.Minute, AnySignal: true})
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer sleeper.Stop(t.Context())
+	if err := sleeper.Notify(unix.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-sleeper.Done()
+	if code := sleeper.ExitCode(); code != 128+1 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // A pidfile that is older than the process of its number is one that nobody
 // removed: the number went to somebody else, who would get the signal.
 func TestAStalePidfile(t *testing.T) {

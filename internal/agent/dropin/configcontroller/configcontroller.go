@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/objectwatch"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
@@ -35,7 +36,7 @@ const (
 // values are the original's flags.
 type values struct {
 	configMap, root, url, method string
-	inCluster                    bool
+	inCluster, alwaysHUP         bool
 	healthAddr                   string
 	kube                         run.Kube
 	ownNamespace                 string
@@ -72,6 +73,18 @@ func ParseImage(args []string, lookup func(string) (string, bool)) (run.Config, 
 	})
 }
 
+// Recognizes reports whether a command line is the original's, whatever the program is called:
+// its flag for the directory exists in no other mode. Users build the program into images of
+// their own, under names of their own.
+func Recognizes(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return arg == "--configroot" || strings.HasPrefix(arg, "--configroot=")
+	})
+}
+
 // Usage lists the flags and their variables.
 func Usage() string {
 	f, _ := newFlagSet(func(string) (string, bool) { return "", false })
@@ -97,9 +110,11 @@ func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
 	f.SetOutput(io.Discard)
 	f.StringVar(&v.configMap, "configmap", env("CONFIG_CONTROLLER_CONFIGMAP", ""), "[NS/]NAME of the ConfigMap")
 	f.StringVar(&v.root, "configroot", env("CONFIG_CONTROLLER_CONFIGROOT", ""), "directory to unpack into")
-	f.StringVar(&v.url, "reload-http", env("CONFIG_CONTROLLER_URL", ""), "URL of the reload request")
+	// The shell of the original's script cut off a Secret's last line break.
+	f.StringVar(&v.url, "reload-http", strings.TrimSpace(env("CONFIG_CONTROLLER_URL", "")), "URL of the reload request")
 	f.StringVar(&v.method, "reload-http-method", env("CONFIG_CONTROLLER_METHOD", http.MethodPost), "method of the reload request")
 	f.BoolVar(&v.inCluster, "running-in-cluster", true, "use the pod's service account")
+	f.BoolVar(&v.alwaysHUP, "always-sighup", false, "send SIGHUP to a command that doesn't handle it, which ends it; new")
 	f.StringVar(&v.healthAddr, "health-addr", env("LOCKSTEP_HEALTH_ADDR", ""), "serve probes on this address; new")
 	bindKube(f, v)
 	ignored(f)
@@ -163,16 +178,14 @@ func (v *values) config(child []string) (run.Config, error) {
 	if v.url == "" && len(child) == 0 {
 		err = errors.Join(err, errors.New("--reload-http is missing; it can only be left out with a command after --"))
 	}
-	if v.url != "" && !strings.HasPrefix(v.url, "http://") && !strings.HasPrefix(v.url, "https://") {
-		err = errors.Join(err, errors.New("--reload-http: want http://host:port/path"))
-	}
 	c.Selectors, c.Warnings = []objectwatch.Selector{selector}, v.warnings(selector)
 	c.Volume.Root, c.Volume.Overwrite, c.HealthAddr = v.root, true, v.healthAddr
 	c.Volume.FileMode, c.Volume.DirMode = lessUmask(fileMode), lessUmask(dirMode)
 	c.Sync.InitialNotify, c.Sync.OnDelete = podsync.NotifyAlways, podsync.DeleteKeeps
 	c.Sync.Timing.Quiet, c.Sync.Timing.MinInterval = 0, minInterval
-	c.Child.Args = child
-	v.setReload(&c, len(child) > 0)
+	c.Sync.FailFast = true
+	c.Child.Args, c.Child.AnySignal = child, v.alwaysHUP
+	err = errors.Join(err, v.setReload(&c, len(child) > 0))
 	if !v.inCluster || v.kube.Kubeconfig != "" {
 		c.Kube = v.kube
 	}
@@ -183,17 +196,23 @@ func (v *values) config(child []string) (run.Config, error) {
 }
 
 // setReload uses the URL whenever it is set; the original ignored it in subprocess mode.
-func (v *values) setReload(c *run.Config, subprocess bool) {
-	c.App.HTTP.Method = v.method
+func (v *values) setReload(c *run.Config, subprocess bool) error {
+	c.App.HTTP.Method, c.App.HTTP.FollowOnHost = v.method, true
 	if v.method == "" {
 		c.App.HTTP.Method = http.MethodGet
 	}
-	switch {
-	case v.url != "":
-		c.App.Notify = []string{v.url}
-	case subprocess:
-		c.App.Notify = []string{"signal:HUP"}
+	if v.url == "" {
+		if subprocess {
+			c.App.Notify = []string{"signal:HUP"}
+		}
+		return nil
 	}
+	spec, ok := application.Request(v.url)
+	c.App.Notify = []string{spec}
+	if !ok {
+		return errors.New("--reload-http: want http://host:port/path")
+	}
+	return nil
 }
 
 // parseConfigMap parses [NS/]NAME. Without a namespace it uses "default" and not the pod's

@@ -2,6 +2,8 @@ package configcontroller_test
 
 import (
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/agent/dropin/configcontroller"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
 )
 
@@ -135,9 +138,64 @@ func TestDefaults(t *testing.T) {
 	if c.Sync.InitialNotify != podsync.NotifyAlways || c.HealthAddr != "" || c.Sync.WaitForSources {
 		t.Errorf("initial notify %q, health address %q, waits %v", c.Sync.InitialNotify, c.HealthAddr, c.Sync.WaitForSources)
 	}
+	if !c.Sync.FailFast || !c.App.HTTP.FollowOnHost || c.Child.AnySignal {
+		t.Errorf("fails fast %v, follows redirects %v, sends any signal %v", c.Sync.FailFast, c.App.HTTP.FollowOnHost, c.Child.AnySignal)
+	}
 	if !c.Volume.Overwrite {
 		t.Error("files of the original are not taken over")
 	}
+}
+
+// The URL reaches the application as it was written, in the flag and in the variable. Blanks are
+// escaped, as the original's client did in a path.
+func TestTheURLArrivesAsItWas(t *testing.T) {
+	var uri string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { uri = r.Method + " " + r.RequestURI }))
+	defer server.Close()
+	for name, c := range map[string]struct{ path, want string }{
+		"plain":         {"/-/reload?a=b&c", "/-/reload?a=b&c"},
+		"quotes":        {"/?q='a'", "/?q='a'"},
+		"double quotes": {`/?q="a"`, `/?q="a"`},
+		"one quote":     {"/it's", "/it's"},
+		"a backslash":   {`/?q=\d`, `/?q=\d`},
+		"blanks":        {"/a b?q=c method=PUT", "/a%20b?q=c%20method=PUT"},
+	} {
+		url := strings.Replace(server.URL, "http", "HTTP", 1) + c.path
+		for given, parse := range map[string]func() (run.Config, error){
+			"flag": func() (run.Config, error) {
+				return configcontroller.Parse([]string{"--configmap=app", "--configroot=/c", "--reload-http=" + url}, env(nil))
+			},
+			// A Secret's value often ends with a line break, which the original's script cut off.
+			"variable": func() (run.Config, error) {
+				return configcontroller.Parse([]string{"--configmap=app", "--configroot=/c"}, env(map[string]string{"CONFIG_CONTROLLER_URL": url + "\n"}))
+			},
+		} {
+			config, err := parse()
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, given, err)
+				continue
+			}
+			if err := notify(t, config); err != nil || uri != "POST "+c.want {
+				t.Errorf("%s, %s: the server was asked for %s, want POST %s (%v)", name, given, uri, c.want, err)
+			}
+		}
+	}
+}
+
+// notify sends the only notification of a configuration.
+func notify(t *testing.T, config run.Config) error {
+	t.Helper()
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	spec, h := config.App.Notify[0], application.HTTP{First: config.App.HTTP}
+	h.First.URL = application.Address(spec)
+	notifier, err := application.NewNotifier(spec, application.Settings{HTTP: h})
+	if err != nil {
+		return err
+	}
+	_, err = notifier.Notify(t.Context(), podsync.Delivery{})
+	return err
 }
 
 func FuzzParse(f *testing.F) {

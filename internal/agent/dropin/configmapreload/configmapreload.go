@@ -5,12 +5,12 @@ package configmapreload
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/httpcall"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
 )
 
@@ -76,7 +76,11 @@ func Parse(args []string, _ func(string) (string, bool)) (run.Config, error) {
 	c.Directories, c.App.HTTP.Method, c.App.HTTP.Codes = v.dirs, v.method, codes
 	// The original has one method and one code for all of its URLs.
 	for _, url := range v.urls {
-		c.App.Notify = append(c.App.Notify, fmt.Sprintf("%s method=%s codes=%s", url, v.method, v.code))
+		spec, ok := application.Request(url, "method="+v.method, "codes="+v.code)
+		if !ok {
+			err = errors.Join(err, errors.New("--webhook-url: want http://host:port/path"))
+		}
+		c.App.Notify = append(c.App.Notify, spec)
 	}
 	c.HealthAddr = v.address
 	c.Sync.InitialNotify = podsync.NotifyNever // as in the original, the first call is for the first change

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/dropin/configmapreload"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 )
 
 func TestParse(t *testing.T) {
@@ -30,6 +31,29 @@ func TestParse(t *testing.T) {
 		}
 		if c.App.HTTP.Codes.Accept(200) || !c.App.HTTP.Codes.Accept(204) || c.Sync.Timing.MaxFailures != 3 {
 			t.Errorf("codes %v, failures %d", c.App.HTTP.Codes, c.Sync.Timing.MaxFailures)
+		}
+	}
+}
+
+// A URL reaches the application as it was written, and only a URL is one: no word of ours in it
+// runs a program. The other flags have the original's defaults; redirects aren't followed.
+func TestURLs(t *testing.T) {
+	c, err := configmapreload.Parse([]string{"-volume-dir=/a", `-webhook-url=HTTP://localhost/a b?q='x'\d"`}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Errorf("the agent refuses it: %v", err)
+	}
+	if got := application.Address(c.App.Notify[0]); got != `http://localhost/a%20b?q='x'\d"` {
+		t.Errorf("the address is %s", got)
+	}
+	if h := c.App.HTTP; h.FollowOnHost || h.Method != http.MethodPost || h.Codes.Accept(204) || !h.Codes.Accept(200) || c.HealthAddr != ":9533" {
+		t.Errorf("the defaults are %+v and %s", h, c.HealthAddr)
+	}
+	for _, url := range []string{"exec:touch /tmp/x", "signal:HUP@name:x", "localhost:9090/-/reload"} {
+		if _, err := configmapreload.Parse([]string{"-volume-dir=/a", "-webhook-url=" + url}, nil); err == nil || !strings.Contains(err.Error(), "--webhook-url: want http://host:port/path") {
+			t.Errorf("%s: error %v", url, err)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/argv"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
 )
 
@@ -257,7 +258,11 @@ func (e *environment) request(c *run.Config) {
 		c.App.Notify = append(c.App.Notify, "attempt:"+scriptCommand(script))
 	}
 	if url := e.get("REQ_URL", ""); url != "" {
-		c.App.Notify = append(c.App.Notify, e.address(url))
+		spec, ok := application.Request(strings.TrimSpace(url))
+		if !ok {
+			e.fail("REQ_URL: want http://host:port/path")
+		}
+		c.App.Notify = append(c.App.Notify, spec)
 	}
 	h := &c.App.HTTP
 	h.Method = e.get("REQ_METHOD", http.MethodGet)
@@ -282,16 +287,6 @@ func (e *environment) request(c *run.Config) {
 	if e.flag("REQ_SKIP_INIT") {
 		c.Sync.InitialNotify = podsync.NotifyNever
 	}
-}
-
-// address is a URL as a notification without options. Like the original, it escapes blanks.
-func (e *environment) address(url string) string {
-	scheme, rest, _ := strings.Cut(strings.TrimSpace(url), ":")
-	scheme = strings.ToLower(scheme)
-	if scheme != "http" && scheme != "https" {
-		e.fail("REQ_URL: want http://host:port/path")
-	}
-	return scheme + ":" + argv.Quote(strings.ReplaceAll(rest, " ", "%20"))
 }
 
 // jsonBody is a payload as the original sends it: text that isn't JSON becomes a JSON

@@ -170,8 +170,11 @@ func (a *Agent) finished(d Decision) bool {
 // stays.
 func (a *Agent) refusal() error {
 	snap := a.planned.snapshot
-	if a.start.seen || len(snap.Unread) > 0 || (a.state.Published != "" && !a.opts.Once) {
+	if a.start.seen || (a.state.Published != "" && !a.opts.Once) {
 		return nil
+	}
+	if len(snap.Unread) > 0 {
+		return a.unreadable(snap)
 	}
 	if len(snap.Missing) > 0 {
 		if a.opts.WaitForSources {
@@ -186,6 +189,19 @@ func (a *Agent) refusal() error {
 	}
 	if refused == SetTooLarge {
 		return a.planned.err
+	}
+	return nil
+}
+
+// unreadable is why a source can't be read, if that ends the agent.
+func (a *Agent) unreadable(snap Snapshot) error {
+	if !a.opts.FailFast {
+		return nil
+	}
+	for _, name := range snap.Unread {
+		if why := snap.Failures[name]; why != "" {
+			return errors.New(why)
+		}
 	}
 	return nil
 }

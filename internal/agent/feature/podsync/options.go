@@ -55,6 +55,9 @@ type Options struct {
 	// WaitForSources waits for a named object that does not exist, instead of
 	// giving up at start.
 	WaitForSources bool
+	// FailFast ends the agent when a source can't be read at the start and nothing is published
+	// yet, instead of trying again.
+	FailFast bool
 	// Once ends the agent after the first set is published.
 	Once bool
 	// ApplicationApart makes /healthz report only on the agent itself: its first set and its

@@ -1,6 +1,7 @@
 package podsync_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -120,6 +121,48 @@ func TestAStartWithoutItsSource(t *testing.T) {
 			})
 		})
 	}
+}
+
+// In the place of a program that failed fast, a source that can't be read ends the agent, unless
+// a set is in place that an application may depend on.
+func TestFailFast(t *testing.T) {
+	for name, c := range map[string]struct {
+		failFast  bool
+		published string
+		ends      bool
+	}{
+		"nothing in place":         {failFast: true, ends: true},
+		"a set in place":           {failFast: true, published: "old"},
+		"without the option, none": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.leave(t, podsync.State{Sets: podsync.Sets{Published: c.published}, Answers: podsync.Answers{Delivered: c.published}}, c.published)
+				agent, _ := join(t, w, func(o *podsync.Options) { o.FailFast = c.failFast })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				time.AfterFunc(time.Second, func() { agent.Inventory().Failed(source, errors.New("list: forbidden")) })
+				if err := agent.Run(ctx); (err != nil) != c.ends || (c.ends && err.Error() != "list: forbidden") {
+					t.Errorf("the agent ended with %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A source that fails after it was read once is tried again: the published set stays.
+func TestFailFastIsForTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		agent, put := run(t, w, func(o *podsync.Options) { o.FailFast = true })
+		put("1")
+		synctest.Wait()
+		agent.Inventory().Failed(source, errors.New("connection refused"))
+		synctest.Wait()
+		wantDegraded(t, agent, "1")
+		wantProbe(t, agent, "/healthz", http.StatusOK)
+	})
 }
 
 // Sources that do not fit together are no set: nothing is observed.

@@ -88,6 +88,9 @@ func hints(o httpcall.Options) []string {
 	if codes := o.Codes.String(); codes != "" && codes != "200-299" {
 		text = append(text, "accepting "+codes)
 	}
+	if o.FollowOnHost {
+		text = append(text, "following redirects on the same host")
+	}
 	if o.TLS.Insecure {
 		text = append(text, "any certificate")
 	}

@@ -49,6 +49,19 @@ func ownSocket(options []string) (socket string, given bool) {
 	return socket, given
 }
 
+// Request is the notification that requests a predecessor's URL, followed by NAME=VALUE
+// options. Quotes and backslashes stay as they are, and blanks are escaped. ok is false when
+// the URL doesn't begin with http: or https:, in any case.
+func Request(address string, options ...string) (spec string, ok bool) {
+	scheme, rest, _ := strings.Cut(address, ":")
+	scheme = strings.ToLower(scheme)
+	words := []string{scheme + ":" + argv.Quote(strings.ReplaceAll(rest, " ", "%20"))}
+	for _, option := range options {
+		words = append(words, argv.Quote(option))
+	}
+	return strings.Join(words, " "), scheme == "http" || scheme == "https"
+}
+
 // Socket is the unix-socket option of a notification or confirmation; empty when it has
 // none.
 func Socket(spec string) string {

@@ -20,6 +20,13 @@ type Readiness struct {
 	Checks []Check
 }
 
+// Probes serves the probes beside the metrics, for a process that has only one port.
+func (m *Metrics) Probes(ready func() Readiness) {
+	h := probes(ready)
+	m.Page("/healthz", h)
+	m.Page("/readyz", h)
+}
+
 // probes answers /healthz and /readyz. Health is that the process answers at
 // all: an API server that is away is no reason to restart us.
 func probes(ready func() Readiness) http.Handler {

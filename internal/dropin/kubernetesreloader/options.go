@@ -24,7 +24,7 @@ type Options struct {
 	AlternativeConfigMap, AlternativeSecret string
 	// IgnoreConfigMaps and IgnoreSecrets exclude a kind of source.
 	IgnoreConfigMaps, IgnoreSecrets bool
-	// Port serves /metrics.
+	// Port serves /metrics, /healthz and /readyz.
 	Port    int
 	Cluster Cluster
 	// Help and Version request only that output.
@@ -57,7 +57,7 @@ Options:
   --alternative-configmap-annotation  further annotation that names ConfigMaps
   --alternative-secret-annotation     further annotation that names Secrets
   --ignored-config-resource-types     v1.ConfigMap or v1.Secret, several allowed
-  --port                              port of /metrics                                     [default: $PORT, then 8080]
+  --port                              port of /metrics, /healthz and /readyz               [default: $PORT, then 8080]
   --server, -s                        URL of the API server (default: that of the pod)
   --token                             bearer token for --server
   --username, --password              basic credentials for --server

@@ -25,7 +25,16 @@ func TestParse(t *testing.T) {
 		env    map[string]string
 		want   kubernetesreloader.Options
 	}{
-		"Manifest":  {"the published manifest", "--port=8080 --namespace=ns --configmap=state", nil, base},
+		"Manifest": {"the published manifest", "--port=8080 --namespace=ns --configmap=state", nil, base},
+		"ManifestOptions": {
+			"the published manifest with all that it proposes", "--port=8080 --namespace=ns --configmap=state" +
+				" --alternative-configmap-annotation=configmap.reloader.stakater.com/reload" +
+				" --alternative-secret-annotation=secret.reloader.stakater.com/reload --coalesce-period=10000", nil,
+			with(func(o *kubernetesreloader.Options) {
+				o.AlternativeConfigMap, o.AlternativeSecret = "configmap.reloader.stakater.com/reload", "secret.reloader.stakater.com/reload"
+				o.Quiet = 10 * time.Second
+			}),
+		},
 		"Spaces":    {"values behind a space", "--namespace ns --configmap state", nil, base},
 		"CamelCase": {"yargs takes both spellings", "--namespace=ns --configmap=state --coalescePeriod=250", nil, with(func(o *kubernetesreloader.Options) { o.Quiet = 250 * time.Millisecond })},
 		"Array":     {"an array takes values up to the next flag", "--ignored-config-resource-types v1.Secret --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.IgnoreSecrets = true })},

@@ -1,10 +1,14 @@
 package kubernetesreloader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -86,10 +90,14 @@ type parts struct {
 	cache   *cluster.Cache
 	records *ledger.Legacy
 	metrics *server.Metrics
+	// answered decides once, when the API server has answered for every resource, whether
+	// there is anything to do; begun then gets an error or nil.
+	answered sync.Once
+	begun    chan error
 }
 
 func newParts(o Options, c client.WithWatch, log logr.Logger, now func() time.Time) *parts {
-	p := &parts{options: o, log: log, client: c, now: now, metrics: server.NewMetrics(), words: legacy.Words{
+	p := &parts{options: o, log: log, client: c, now: now, metrics: server.NewMetrics(), begun: make(chan error, 1), words: legacy.Words{
 		AlternativeConfigMap: o.AlternativeConfigMap, AlternativeSecret: o.AlternativeSecret,
 		IgnoreConfigMaps: o.IgnoreConfigMaps, IgnoreSecrets: o.IgnoreSecrets,
 		StateName: o.StateName, Quiet: o.Quiet,
@@ -98,7 +106,7 @@ func newParts(o Options, c client.WithWatch, log logr.Logger, now func() time.Ti
 		Kinds:   kinds(),
 		Sources: p.sources(), Namespaces: []string{o.Namespace},
 		Vocabulary: p.words, IgnoreNamespaces: true, Now: p.now,
-		Report: func(s mirror.Sync) { run.ReportStatus(log, s) },
+		Report: p.report,
 	})
 	p.records = ledger.NewLegacy(c, p.cache, ledger.LegacyOptions{
 		Namespace: o.Namespace, Name: o.StateName, Words: p.words, Now: p.now,
@@ -123,7 +131,8 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "up", Help: "1 while the process runs."})
 	up.Set(1)
 	p.metrics.MustRegister(up, monitoring.NewCollector(p.cache, nil))
-	for _, part := range []manager.RunnableFunc{p.watch, p.records.Run} {
+	p.metrics.Probes(p.ready)
+	for _, part := range []manager.RunnableFunc{p.watch, p.begin, p.records.Run} {
 		if err := mgr.Add(part); err != nil {
 			return err
 		}
@@ -151,6 +160,48 @@ func (p *parts) watch(ctx context.Context) error {
 	p.cache.Run(ctx, kube.Hashers{Legacy: true, Kinds: map[input.Kind]fingerprint.Hasher{}})
 	watches.Wait()
 	return nil
+}
+
+// report is called when a watch starts or stops working.
+func (p *parts) report(s mirror.Sync) {
+	run.ReportStatus(p.log, s)
+	all := p.cache.Status()
+	if !slices.ContainsFunc(all, func(s mirror.Sync) bool { return !s.Answered() }) {
+		p.answered.Do(func() { p.begun <- refusal(all) })
+	}
+}
+
+// begin ends the process at its start if it may not do anything, as the original did. Later the
+// process stays up: a permission that was revoked may be granted again.
+func (p *parts) begin(ctx context.Context) error {
+	select {
+	case err := <-p.begun:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// refusal names the missing permissions if no kind of source or no kind of workload may be
+// followed. A single kind that is missing doesn't affect the others.
+func refusal(all []mirror.Sync) error {
+	allowed := map[mirror.Role]bool{}
+	var missing []string
+	var cause error
+	for _, s := range all {
+		allowed[s.Role] = allowed[s.Role] || !s.Forbidden()
+		if s.Forbidden() {
+			missing, cause = append(missing, s.Resource), cmp.Or(cause, s.Err)
+		}
+	}
+	if allowed[mirror.RoleSource] && allowed[mirror.RoleWorkload] {
+		return nil
+	}
+	return fmt.Errorf("permission is missing: list and watch %s: %w", strings.Join(missing, ", "), cause)
+}
+
+func (p *parts) ready() server.Readiness {
+	return run.Readiness(append(p.cache.Status(), p.records.Status()))
 }
 
 func kinds() []kube.Kind {

@@ -2,10 +2,53 @@ package kubernetesreloader
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
+
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+	follows := func(role mirror.Role, resource string) mirror.Sync {
+		return mirror.Sync{Resource: resource, Role: role, Synced: true}
+	}
+	refused := func(role mirror.Role, resource string) mirror.Sync {
+		return mirror.Sync{Resource: resource, Role: role, Err: apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("why"))}
+	}
+	unwatched := refused(mirror.RoleWorkload, "deployments")
+	unwatched.Synced = true
+	for name, tc := range map[string]struct {
+		reason string
+		all    []mirror.Sync
+		want   string
+	}{
+		"All": {"everything is followed", []mirror.Sync{follows(mirror.RoleSource, "configmaps"), follows(mirror.RoleWorkload, "deployments")}, ""},
+		"OneKindEach": {"the others are followed", []mirror.Sync{
+			follows(mirror.RoleSource, "configmaps"), refused(mirror.RoleSource, "secrets"),
+			refused(mirror.RoleWorkload, "deployments"), follows(mirror.RoleWorkload, "daemonsets"),
+		}, ""},
+		"NoSource": {"nothing could ever change", []mirror.Sync{
+			refused(mirror.RoleSource, "configmaps"), refused(mirror.RoleSource, "secrets"), follows(mirror.RoleWorkload, "deployments"),
+		}, "list and watch configmaps, secrets: configmaps is forbidden: why"},
+		"NoWorkload": {"nothing could be rolled out; all that is missing is named", []mirror.Sync{
+			follows(mirror.RoleSource, "configmaps"), refused(mirror.RoleSource, "secrets"), refused(mirror.RoleWorkload, "deployments"),
+		}, "list and watch secrets, deployments: "},
+		"ListOnly": {"the permission to watch is missing", []mirror.Sync{follows(mirror.RoleSource, "configmaps"), unwatched}, "list and watch deployments: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := refusal(tc.all)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), "permission is missing: "+tc.want) {
+				t.Errorf("%s: error %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
 
 // TestReloaderFollowsItsToken: a token of a pod ends after an hour. Client-go
 // reads the file again every minute, as long as the configuration names it.

@@ -41,8 +41,8 @@ type Request struct {
 	// WaitForWorkload waits, within Timeout, for a workload that doesn't exist yet: this
 	// run may start before the workload is created.
 	WaitForWorkload bool
-	// AsController makes the newest revision the controller of an object that has
-	// none, as configmap-attacher did.
+	// AsController makes the newest revision the controller of an object, as
+	// configmap-attacher did, unless the controller isn't one of the workload's revisions.
 	AsController bool
 }
 
@@ -166,8 +166,8 @@ func (r *run) followOnce(ctx, patience context.Context, judge func(lineage.Histo
 // attach writes the owners of one object.
 func (r *run) attach(ctx context.Context, h lineage.History, object input.ID, v Verdict) {
 	key := ownership.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
-	refs := r.references(h, v)
 	before, err := r.owners(ctx, key)
+	refs := r.references(h, v, before)
 	unchanged := err == nil && containsAll(before, refs)
 	warning := ""
 	if !unchanged {
@@ -184,14 +184,21 @@ func (r *run) attach(ctx context.Context, h lineage.History, object input.ID, v 
 	r.Report(o)
 }
 
-// references are the owners to add.
-func (r *run) references(h lineage.History, v Verdict) []metav1.OwnerReference {
+// references are the owners to write. An object can have only one controller, so the
+// references to the workload's older revisions say that they aren't it, even one that doesn't
+// use the object and controls it now.
+func (r *run) references(h lineage.History, v Verdict, before []metav1.OwnerReference) []metav1.OwnerReference {
 	var refs []metav1.OwnerReference
-	for _, owner := range v.Owners {
-		ref := owner.OwnerReference()
-		if r.request.AsController && owner == h.Current {
-			yes := true
-			ref.Controller, ref.BlockOwnerDeletion = &yes, &yes
+	for _, holder := range h.Holders {
+		ref, newest := holder.OwnerReference(), holder == h.Current
+		controls := slices.ContainsFunc(before, func(has metav1.OwnerReference) bool {
+			return has.UID == ref.UID && ptr.Deref(has.Controller, false)
+		})
+		switch {
+		case r.request.AsController && (controls || slices.Contains(v.Owners, holder)):
+			ref.Controller, ref.BlockOwnerDeletion = &newest, &newest
+		case !slices.Contains(v.Owners, holder):
+			continue
 		}
 		refs = append(refs, ref)
 	}
@@ -199,8 +206,8 @@ func (r *run) references(h lineage.History, v Verdict) []metav1.OwnerReference {
 }
 
 // write adds the owners. If Lockstep isn't permitted to block an owner's deletion, it
-// adds the owner without that. An object that has a controller keeps it and gets a plain
-// owner.
+// adds the owner without that. An object that something else than the workload's revisions
+// controls keeps its controller and gets plain owners.
 func (r *run) write(ctx context.Context, key ownership.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
 	err = r.patch(ctx, key, refs)
 	if r.request.AsController && mayNotBlock(err) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -228,6 +229,16 @@ func (l *lab) owners(id input.ID) string {
 		names = append(names, o.Kind+"/"+o.Name)
 	}
 	return strings.Join(names, " ")
+}
+
+// controls tells of each owner of an object, by name, whether it is the controller.
+func (l *lab) controls(id input.ID) map[string]bool {
+	l.t.Helper()
+	found := map[string]bool{}
+	for _, o := range l.get(id).GetOwnerReferences() {
+		found[o.Name] = ptr.Deref(o.Controller, false)
+	}
+	return found
 }
 
 // template names sources in a volume each.

@@ -65,7 +65,7 @@ func TestMetrics(t *testing.T) {
 		want := `lockstep_reloads_total{kind="Deployment",namespace="` + s.namespace + `"`
 		return strings.Contains(metrics, want), fmt.Sprintf("/metrics does not count reloads by %s:\n%s", want, metrics)
 	})
-	for _, path := range []string{"/", "/healthz", "/metricsx"} {
+	for _, path := range []string{"/", "/health", "/metricsx"} {
 		if _, code := get(t, port, path); code != http.StatusNotFound {
 			t.Errorf("%s answers %d, want 404", path, code)
 		}

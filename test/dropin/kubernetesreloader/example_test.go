@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,11 +18,21 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-// TestExample: the example grants what these tests grant, and its arguments are
-// understood.
+// TestExample: the original's manifest and our example grant what these tests grant, and their
+// arguments are understood.
 func TestExample(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../examples/kubernetes-reloader.yaml")
+	for _, file := range []string{"testdata/original.yaml", "../../../examples/kubernetes-reloader.yaml"} {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			checkManifest(t, file)
+		})
+	}
+}
+
+func checkManifest(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,14 +57,14 @@ func TestExample(t *testing.T) {
 		switch head.Kind {
 		case "Role":
 			if diff := cmp.Diff(role(), head.Rules); diff != "" {
-				t.Errorf("the Role of the example differs (-tested +example):\n%s", diff)
+				t.Errorf("the Role differs (-tested +manifest):\n%s", diff)
 			}
 		case "Deployment":
 			checkArguments(t, document)
 		}
 	}
 	if !found["Role"] || !found["Deployment"] {
-		t.Errorf("the example has only %v", found)
+		t.Errorf("the manifest has only %v", found)
 	}
 }
 

@@ -10,23 +10,51 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/helmtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
-// originalRole is the ClusterRole that users of configmap-attacher have installed.
-func originalRole() []labtest.Rule {
-	read := []string{"get", "list", "watch"}
-	return []labtest.Rule{
-		{Groups: []string{"argoproj.io"}, Resources: []string{"rollouts", "rollouts/status", "rollouts/finalizers"}, Verbs: read},
-		{Groups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: read},
-		{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: append(read, "patch")},
+// published reads an object of the manifest that the README of configmap-attacher prints.
+func published(t *testing.T, kind string, into any, fill ...string) {
+	t.Helper()
+	text, err := os.ReadFile("../../node/testdata/seeds/configmap-attacher.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
+	objects := helmtest.OfKind(helmtest.Objects(t, strings.NewReplacer(fill...).Replace(string(text))), kind)
+	if len(objects) != 1 {
+		t.Fatalf("the manifest has %d objects of kind %s", len(objects), kind)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// originalRole is the ClusterRole that users of configmap-attacher have installed.
+func originalRole(t *testing.T) []labtest.Rule {
+	t.Helper()
+	role := struct {
+		Rules []labtest.Rule `json:"rules"`
+	}{}
+	published(t, "ClusterRole", &role)
+	return role.Rules
+}
+
+// publishedArgs are the arguments of the Job that users of configmap-attacher have.
+func publishedArgs(w *world, configMaps string) []string {
+	w.T.Helper()
+	job := &batchv1.Job{}
+	published(w.T, "Job", job, "<Rollout Name>", "demo", "<Namespace>", w.Namespace, "<Configmap name>", fmt.Sprintf("%q", configMaps))
+	return job.Spec.Template.Spec.Containers[0].Args
 }
 
 // asBefore is configmap-attacher as an old manifest starts it: by its name, with
@@ -39,7 +67,7 @@ type asBefore struct {
 func newAsBefore(w *world) asBefore {
 	w.T.Helper()
 	account := labtest.NewAccount(w.T, w.Cluster, w.Namespace)
-	account.AllowEverywhere(w.T, originalRole()...)
+	account.AllowEverywhere(w.T, originalRole(w.T)...)
 	testkit.AwaitListing(w.T, account, true, &corev1.ConfigMapList{}, client.InNamespace(w.Namespace))
 	program := filepath.Join(w.T.TempDir(), "configmap-attacher")
 	if err := os.Symlink(w.Lockstep, program); err != nil {
@@ -153,6 +181,50 @@ func TestDropInSpeaksAsBefore(t *testing.T) {
 	}
 }
 
+// TestDropInOverTwoDeploys: of two ConfigMaps, a deploy changes one. The other one belongs to
+// both ReplicaSets, the newer one controls it, and there is nothing to warn of. It goes with
+// the last of its owners.
+func TestDropInOverTwoDeploys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := newAsBefore(w)
+	deploy := func(color string) (changed, same string, rs appsv1.ReplicaSet) {
+		t.Helper()
+		w.Deploy(walkthrough.Release(color, "  same: {kv_data: {color: always}}\nmount: {clashes: last}\nrevisions: {attach: controller}"))
+		changed, same = w.ConfigMapOf(color), w.ConfigMapOf("always")
+		lines, code := a.run(w, publishedArgs(w, changed+","+same)...)
+		if code != 0 {
+			t.Fatalf("deploy of %s: exit %d: %v", color, code, lines)
+		}
+		for _, line := range lines {
+			if line["level"] != "info" {
+				t.Errorf("deploy of %s: %v", color, line)
+			}
+		}
+		return changed, same, w.AwaitReplicaSet(changed)
+	}
+	red, _, older := deploy("red")
+	blue, same, newer := deploy("blue")
+	got := map[string]metav1.OwnerReference{}
+	for _, owner := range w.configMap(same).OwnerReferences {
+		got[owner.Name] = owner
+	}
+	want := map[string]metav1.OwnerReference{
+		older.Name: {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: older.Name, UID: older.UID, Controller: new(false), BlockOwnerDeletion: new(false)},
+		newer.Name: {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: newer.Name, UID: newer.UID, Controller: new(true), BlockOwnerDeletion: new(true)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("owner references (-want +got):\n%s", diff)
+	}
+
+	w.Promote()
+	w.AwaitPods(map[string]int{red: 0, blue: 3})
+	w.Delete(&older)
+	w.AwaitOwners(map[string][]string{blue: {newer.Name}, same: {newer.Name}})
+	w.Delete(w.Rollout())
+	w.AwaitOwners(map[string][]string{})
+}
+
 // TestDropInTriesEveryName: one that is missing, one of another namespace, one
 // that somebody else controls, and one that the template does not name.
 func TestDropInTriesEveryName(t *testing.T) {
@@ -225,7 +297,7 @@ func TestBlockingIsNotPermitted(t *testing.T) {
 	red := w.ConfigMapOf("red")
 	rs := w.AwaitReplicaSet(red)
 	account := labtest.NewAccount(t, cluster, w.Namespace)
-	account.AllowEverywhere(t, append(originalRole(), labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})...)
+	account.AllowEverywhere(t, append(originalRole(t), labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})...)
 	a := newAsBefore(w)
 	a.env[0] = "HOME=" + home(t, account.Kubeconfig)
 

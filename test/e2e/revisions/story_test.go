@@ -202,15 +202,15 @@ func (w *world) undoTo(rs appsv1.ReplicaSet) {
 	}
 }
 
-// TestOwnerLooksAsBefore: the drop-in writes the owner reference of the
-// walk-through, field by field.
+// TestOwnerLooksAsBefore: with the arguments of the published Job, the drop-in writes the
+// owner reference of the walk-through, field by field.
 func TestOwnerLooksAsBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Deploy(walkthrough.Release("red", "revisions: {attach: controller}"))
 	red := w.ConfigMapOf("red")
 	rs := w.AwaitReplicaSet(red)
-	w.runAsBefore("-rollout", "demo", "-namespace", w.Namespace, "-configmaps", red)
+	w.runAsBefore(publishedArgs(w, red)...)
 	yes := true
 	want := []metav1.OwnerReference{{
 		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: rs.UID, Controller: &yes, BlockOwnerDeletion: &yes,

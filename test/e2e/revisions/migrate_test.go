@@ -116,7 +116,7 @@ func TestSecondReleaseOfBaseApp(t *testing.T) {
 		t.Errorf("the Job runs as %s", job.Account)
 	}
 	account := labtest.NewAccount(t, w.Cluster, w.Namespace)
-	account.AllowEverywhere(t, originalRole()...)
+	account.AllowEverywhere(t, originalRole(t)...)
 	testkit.AwaitListing(t, account, true, &corev1.ConfigMapList{}, client.InNamespace(w.Namespace))
 	_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: w.Lockstep, Args: job.Args, Env: []string{"KUBECONFIG=" + account.Kubeconfig}})
 	if code != 0 {

@@ -62,7 +62,6 @@ func TestParse(t *testing.T) {
 		"Flags":          {reason: "every flag, with one dash or two", args: flags, want: everything},
 		"Variables":      {reason: "every variable", variables: variables, want: everything},
 		"Printed":        {reason: "the list of the original's page, with the defaults that it prints", args: printed, want: func(*kubeimagedeployer.Options) {}},
-		"CronJobV1":      {reason: "a variable of that page without effect", variables: map[string]string{"USE_CRONJOB_V1": "true"}, want: func(*kubeimagedeployer.Options) {}, warnings: []string{"use-cronjob-v1 has no effect: CronJobs are always read as batch/v1"}},
 		"VariableWins":   {reason: "as the original meant it", args: "-controller-watch-key flag", variables: map[string]string{"CONTROLLER_WATCH_KEY": "variable"}, want: func(o *kubeimagedeployer.Options) { o.Words.Key = "variable" }},
 		"EmptyVariable":  {reason: "an empty one says nothing", args: "-controller-watch-key flag", variables: map[string]string{"CONTROLLER_WATCH_KEY": ""}, want: func(o *kubeimagedeployer.Options) { o.Words.Key = "flag" }},
 		"CronJobs":       {reason: "the fourth kind", variables: map[string]string{"OFF_CRONJOBS": "true"}, want: func(o *kubeimagedeployer.Options) { o.OffCronJobs = true }},

@@ -45,7 +45,8 @@ func seedOfKubeImageDeployer(t *testing.T, w *testkit.World, reference string) {
 	}
 	awaitLogPart(t, there, deployer, "namespace="+w.Namespace+" platform=linux/amd64 interval=1s ttl=0s")
 	awaitRunning(t, w, first)
-	awaitRunning(t, w, push("65512"))
+	second := push("65512")
+	awaitRunning(t, w, second)
 	wantPulled(t, w, deployer, reference)
 
 	text, err := os.ReadFile("../../examples/kube-image-deployer.yaml")
@@ -59,7 +60,23 @@ func seedOfKubeImageDeployer(t *testing.T, w *testkit.World, reference string) {
 		}
 	}
 	awaitReplaced(t, there)
-	awaitRunning(t, w, push("65513"))
+	awaitReverted(t, w, repository+"@"+second)
+}
+
+// awaitReverted writes an image by hand, and waits until the annotation is enforced.
+func awaitReverted(t *testing.T, w *testkit.World, want string) {
+	t.Helper()
+	byHand := w.Deployment(t, "app")
+	before := client.MergeFrom(byHand.DeepCopy())
+	byHand.Spec.Template.Spec.Containers[0].Image = showImage
+	if err := w.Client.Patch(t.Context(), byHand, before); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		now := w.Deployment(t, "app")
+		image := now.Spec.Template.Spec.Containers[0].Image
+		return now.Generation > byHand.Generation && image == want, fmt.Sprintf("generation %d, after %d by hand, has the image %s", now.Generation, byHand.Generation, image)
+	})
 }
 
 // awaitReplaced waits until the pod of the only installation is the one of the example, which is

@@ -100,7 +100,8 @@ func (c *Cluster) writeNodeFiles(kubeletPort string) error {
 		"kubelet.kubeconfig":  kubeconfig("https://"+serviceAddress+":443", ca, user),
 		registryHostsFile:     []byte(registryHosts),
 
-		c.secureRegistryHostsFile(): c.secureRegistryHosts(),
+		hostsFile(c.SecureRegistry()):       c.secureRegistryHosts(),
+		hostsFile(c.SecureRegistryInPods()): c.secureRegistryHosts(),
 
 		"kubelet/pki/.keep":     nil,
 		"pod-logs/.keep":        nil,

@@ -63,6 +63,9 @@ const secureRegistryHosts = `server = "https://%[1]s"
 // so one reference works for pushing and for pods.
 func (c *Cluster) SecureRegistry() string { return c.run.SecureRegistry }
 
+// SecureRegistryInPods is the same registry's address in a real node's pods. The node uses it too.
+func (c *Cluster) SecureRegistryInPods() string { return nodeAddress + ":" + secureRegistryPort }
+
 // Authority is the path of the lab's CA certificate.
 func (c *Cluster) Authority() string { return c.file(caFile) }
 
@@ -113,13 +116,13 @@ func (c *Cluster) launchSecureRegistry(ctx context.Context) error {
 	})
 }
 
-// secureRegistryHostsFile is where containerd looks for the registry's configuration: the
-// colon of an address becomes an underscore.
-func (c *Cluster) secureRegistryHostsFile() string {
-	host, port, _ := strings.Cut(c.run.SecureRegistry, ":")
+// hostsFile is where containerd looks for a registry's configuration: the colon of an address
+// becomes an underscore.
+func hostsFile(address string) string {
+	host, port, _ := strings.Cut(address, ":")
 	return "registries/" + host + "_" + port + "_/hosts.toml"
 }
 
 func (c *Cluster) secureRegistryHosts() []byte {
-	return fmt.Appendf(nil, secureRegistryHosts, nodeAddress+":"+secureRegistryPort, c.file(caFile), basic(RegistryUser, RegistryPassword))
+	return fmt.Appendf(nil, secureRegistryHosts, c.SecureRegistryInPods(), c.file(caFile), basic(RegistryUser, RegistryPassword))
 }

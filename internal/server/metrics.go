@@ -2,15 +2,11 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -32,21 +28,8 @@ func (m *Metrics) Page(path string, page http.Handler) { m.pages.Handle(path, pa
 
 // addMetrics serves the metrics on every replica.
 func addMetrics(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.MetricsAddr == "0" {
-		return nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.MetricsAddr)
-	if err != nil {
-		return fmt.Errorf("listen for metrics on %s: %w", o.MetricsAddr, err)
-	}
 	o.Metrics.Page("/metrics", promhttp.HandlerFor(
 		prometheus.Gatherers{ctrlmetrics.Registry, o.Metrics.Registry}, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError},
 	))
-	timeout := 2 * time.Second
-	return mgr.Add(&manager.Server{
-		Name:            "metrics",
-		Listener:        listener,
-		Server:          &http.Server{Handler: o.Metrics.pages, ReadHeaderTimeout: 10 * time.Second},
-		ShutdownTimeout: &timeout,
-	})
+	return o.serve(ctx, mgr, pages{"metrics", o.MetricsAddr, o.Metrics.pages})
 }

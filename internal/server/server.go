@@ -35,6 +35,9 @@ type Options struct {
 	LeaseDuration time.Duration
 	// Ready tells for each thing that readiness depends on how it is.
 	Ready func() Readiness
+	// Unserved, if set, is called with the reason when an address can't be listened on. Without it
+	// that ends the process.
+	Unserved func(error)
 }
 
 // Setup adds a part to the manager.
@@ -88,19 +91,34 @@ func (o Options) managerOptions() ctrl.Options {
 // addProbes serves the probes from the first moment, before the API server has
 // answered, on every replica.
 func addProbes(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.ProbeAddr == "0" {
+	return o.serve(ctx, mgr, pages{"probes", o.ProbeAddr, probes(o.Ready)})
+}
+
+// pages are what one address serves.
+type pages struct {
+	name, address string
+	handler       http.Handler
+}
+
+func (o Options) serve(ctx context.Context, mgr ctrl.Manager, p pages) error {
+	if p.address == "0" {
 		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.ProbeAddr)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.address)
 	if err != nil {
-		return fmt.Errorf("listen for probes on %s: %w", o.ProbeAddr, err)
+		err = fmt.Errorf("listen for %s on %s: %w", p.name, p.address, err)
+		if o.Unserved == nil {
+			return err
+		}
+		o.Unserved(err)
+		return nil
 	}
-	o.Log.Info("probes are served", "address", listener.Addr().String())
+	o.Log.Info(p.name+" are served", "address", listener.Addr().String())
 	timeout := 2 * time.Second
 	return mgr.Add(&manager.Server{
-		Name:            "probes",
+		Name:            p.name,
 		Listener:        listener,
-		Server:          &http.Server{Handler: probes(o.Ready), ReadHeaderTimeout: 10 * time.Second},
+		Server:          &http.Server{Handler: p.handler, ReadHeaderTimeout: 10 * time.Second},
 		ShutdownTimeout: &timeout,
 	})
 }

@@ -150,7 +150,7 @@ func (s Source) newPlatformImage(image Image, platform v1.Platform, layers []v1.
 		User:       fmt.Sprintf("%d:%d", userID, userID),
 		Env:        []string{"PATH=/:/bin", "HOME=" + home},
 		Entrypoint: []string{image.Entrypoint},
-		WorkingDir: "/",
+		WorkingDir: image.Dir,
 		Labels:     s.labels(image),
 	}
 	return mutate.ConfigFile(one, config)

@@ -1,6 +1,10 @@
 package images
 
-import v1 "github.com/google/go-containerregistry/pkg/v1"
+import (
+	"cmp"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
 
 // The programs of the product, by the name of their executable.
 const (
@@ -25,6 +29,8 @@ type Image struct {
 	Program string
 	// Entrypoint is the path that a container starts when its manifest doesn't set a command.
 	Entrypoint string
+	// Dir is the working directory.
+	Dir string
 	// Title is a short description of the image, for its labels.
 	Title string
 }
@@ -37,6 +43,8 @@ type predecessor struct {
 	program string
 	// entrypoint is the path that the predecessor's image starts, where that is known.
 	entrypoint string
+	// dir is the working directory, where the predecessor read a file from it; else it is /.
+	dir string
 	// also are further absolute paths in manifests that do set a command.
 	also []string
 }
@@ -46,7 +54,7 @@ type predecessor struct {
 func predecessors() []predecessor {
 	return []predecessor{
 		{name: "configmap-attacher", program: Controller, entrypoint: "/go/bin/configmap-attacher"},
-		{name: "kube-image-deployer", program: Controller, entrypoint: "/app/kube-image-deployer"},
+		{name: "kube-image-deployer", program: Controller, entrypoint: "/app/kube-image-deployer", dir: "/app"}, // .env
 		{name: "kube-image-deployer-cli", program: Controller, entrypoint: "/kube-image-deployer-cli"},
 		{name: "kubernetes-reloader", program: Controller, entrypoint: "/kubernetes-reloader"},
 		// The entry script of the original's image has its own default: /config.
@@ -59,12 +67,12 @@ func predecessors() []predecessor {
 // Table lists every image: the controller, the agent, and one for each predecessor.
 func Table() []Image {
 	list := []Image{
-		{Name: Controller, Program: Controller, Entrypoint: "/" + Controller, Title: "Lockstep controller"},
-		{Name: Agent, Program: Agent, Entrypoint: "/" + Agent, Title: "Lockstep agent"},
+		{Name: Controller, Program: Controller, Entrypoint: "/" + Controller, Dir: "/", Title: "Lockstep controller"},
+		{Name: Agent, Program: Agent, Entrypoint: "/" + Agent, Dir: "/", Title: "Lockstep agent"},
 	}
 	for _, p := range predecessors() {
 		list = append(list, Image{
-			Name: Controller + "-" + p.name, Program: p.program, Entrypoint: p.entrypoint,
+			Name: Controller + "-" + p.name, Program: p.program, Entrypoint: p.entrypoint, Dir: cmp.Or(p.dir, "/"),
 			Title: "Lockstep in the place of " + p.name,
 		})
 	}

@@ -47,7 +47,7 @@ func unplayedSessions() []unplayed {
 		{"docs/troubleshooting.md", "kubectl -n lockstep-system port-forward", noPods, "TestMissingPermissionsToWrite"},
 		{"docs/sync.md", "lockstep-sync status", "it needs Unbound and a set that it refused", "TestUnbound"},
 		{"docs/migrate/kubernetes-reloader.md", "kubectl logs", noPods, "TestExample"},
-		{"docs/migrate/kube-image-deployer.md", "kubectl logs", noPods, "TestExample"},
+		{"docs/migrate/kube-image-deployer.md", "kubectl logs", realNode, "TestRealNode"},
 		{"docs/migrate/kube-image-deployer.md", "kube-image-deployer-cli", "it is the entry point of an image", "TestCommand"},
 		{"docs/migrate/kube-image-deployer.md", "lockstep images", "it needs the original beside Lockstep", "TestManifestOfTheOriginal"},
 	}

@@ -185,7 +185,7 @@ func (i inspection) image(t *testing.T, image v1.Image, platform v1.Platform) {
 		t.Fatal(err)
 	}
 	want := v1.Config{
-		User: "65532:65532", Entrypoint: []string{entrypoints()[b.Name]}, WorkingDir: "/", Env: []string{"PATH=/:/bin", "HOME=/root"},
+		User: "65532:65532", Entrypoint: []string{entrypoints()[b.Name]}, WorkingDir: workingDir(b.Name), Env: []string{"PATH=/:/bin", "HOME=/root"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    b.Title,
 			"org.opencontainers.image.version":  "v0.0.0-test",
@@ -231,6 +231,15 @@ func entrypoints() map[string]string {
 		"lockstep-k8s-sidecar":             "/k8s-sidecar",
 		"lockstep-configmap-reload":        "/configmap-reload",
 	}
+}
+
+// workingDir is where a program reads a file that is named without a directory: kube-image-deployer
+// its .env.
+func workingDir(image string) string {
+	if image == "lockstep-kube-image-deployer" {
+		return "/app"
+	}
+	return "/"
 }
 
 // wantFiles is everything that is in the images of a program: no shell, no other

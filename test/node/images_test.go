@@ -40,12 +40,14 @@ func imagesTakeThePlaceOfOthers(t *testing.T, cluster *labtest.Cluster) {
 	}
 	images := referencesIn(stdout, cluster.SecureRegistry()+"/team")
 	for name, play := range map[string]func(*testing.T, *testkit.World, string){
-		"kubernetes-reloader": seedOfKubernetesReloader,
-		"configmap-attacher":  seedOfConfigmapAttacher,
-		"config-controller":   seedOfConfigController,
-		"k8s-sidecar":         k8sSidecarFindsByLabel,
-		"configmap-reload":    configmapReloadTellsOfAMount,
-		"sync":                credentialsAreReadable,
+		"kubernetes-reloader":     seedOfKubernetesReloader,
+		"configmap-attacher":      seedOfConfigmapAttacher,
+		"kube-image-deployer":     seedOfKubeImageDeployer,
+		"kube-image-deployer-cli": digestIsPrinted,
+		"config-controller":       seedOfConfigController,
+		"k8s-sidecar":             k8sSidecarFindsByLabel,
+		"configmap-reload":        configmapReloadTellsOfAMount,
+		"sync":                    credentialsAreReadable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,6 +44,8 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	flags := "-kubeconfig /k -controller-watch-namespace=shop --off-deployments --off-statefulsets=true -off-daemonsets --image-hash-cache-ttl-sec 30 -image-check-interval-sec=5 " +
 		"-controller-watch-key team-a --image-default-platform linux/arm64 -slack-webhook https://hooks.example/T/B/x -slack-msg-prefix [prod] -metrics-addr 0 -probe-addr :9000"
+	printed := "-kubeconfig= -off-deployments=false -off-statefulsets=false -off-daemonsets=false -off-cronjobs=false -use-cronjob-v1=false -image-hash-cache-ttl-sec=60 " +
+		"-image-check-interval-sec=10 -controller-watch-key=kube-image-deployer -controller-watch-namespace= -image-default-platform=linux/amd64 -slack-webhook= -slack-msg-prefix="
 	variables := map[string]string{
 		"KUBECONFIG_PATH": "/k", "CONTROLLER_WATCH_NAMESPACE": "shop", "OFF_DEPLOYMENTS": "true", "OFF_STATEFULSETS": "1", "OFF_DAEMONSETS": "TRUE",
 		"IMAGE_HASH_CACHE_TTL_SEC": "30", "IMAGE_CHECK_INTERVAL_SEC": "5", "CONTROLLER_WATCH_KEY": "team-a", "IMAGE_DEFAULT_PLATFORM": "linux/arm64",
@@ -59,6 +61,7 @@ func TestParse(t *testing.T) {
 		"Nothing":        {reason: "the defaults", want: func(*kubeimagedeployer.Options) {}},
 		"Flags":          {reason: "every flag, with one dash or two", args: flags, want: everything},
 		"Variables":      {reason: "every variable", variables: variables, want: everything},
+		"Printed":        {reason: "the list of the original's page, with the defaults that it prints", args: printed, want: func(*kubeimagedeployer.Options) {}},
 		"VariableWins":   {reason: "as the original meant it", args: "-controller-watch-key flag", variables: map[string]string{"CONTROLLER_WATCH_KEY": "variable"}, want: func(o *kubeimagedeployer.Options) { o.Words.Key = "variable" }},
 		"EmptyVariable":  {reason: "an empty one says nothing", args: "-controller-watch-key flag", variables: map[string]string{"CONTROLLER_WATCH_KEY": ""}, want: func(o *kubeimagedeployer.Options) { o.Words.Key = "flag" }},
 		"CronJobs":       {reason: "the fourth kind", variables: map[string]string{"OFF_CRONJOBS": "true"}, want: func(o *kubeimagedeployer.Options) { o.OffCronJobs = true }},

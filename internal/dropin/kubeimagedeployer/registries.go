@@ -4,20 +4,22 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
-	"regexp"
+	"strings"
 )
 
-// IsLocal reports whether the original fell back to plain HTTP for a registry without TLS: one
-// on this machine, in a private network, or with a name that ends with .local.
+// IsLocal reports whether the original fell back to plain HTTP for a registry without TLS, by the
+// rule of its library: 127.0.0.1, ::1, a private IPv4 address, localhost with a port, and a name
+// that ends with .local or .localhost.
 func IsLocal(registry string) bool {
 	host, _, err := net.SplitHostPort(registry)
-	if err != nil {
+	withPort := err == nil
+	if !withPort {
 		host = registry
 	}
-	if address, err := netip.ParseAddr(host); err == nil {
-		return address.IsLoopback() || address.Is4() && address.IsPrivate()
+	if address, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return address == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || address == netip.IPv6Loopback() || address.Is4() && address.IsPrivate()
 	}
-	return regexp.MustCompile(`^(.*\.)?local(host)?$`).MatchString(host)
+	return withPort && host == "localhost" || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".localhost")
 }
 
 // DockerConfigs are the paths where the original searched for Docker's configuration: in the

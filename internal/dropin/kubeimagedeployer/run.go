@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
-	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -43,8 +42,8 @@ import (
 const lastWords = 5 * time.Second
 
 // Run replaces kube-image-deployer: its flags and variables, its label and annotations and its
-// image form, within its role. It omits features that the role does not allow (events, leases,
-// pull secrets).
+// image form, within its role. It omits features that the role does not allow (leases, pull
+// secrets), and writes events only where a role allows more than the original's.
 func Run(ctx context.Context, args []string, env run.Environment) int {
 	warnings := loadDotEnv()
 	o, err := Parse(args, env.Lookup, env.Stderr)
@@ -102,6 +101,9 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 		"interval", o.Interval.String(), "ttl", o.TTL.String(), "slack", p.slack != nil)
 	err = server.Run(ctx, server.Options{
 		Config: config, Log: log, MetricsAddr: o.MetricsAddr, ProbeAddr: o.ProbeAddr, Metrics: p.metrics, LeaseDuration: 15 * time.Second, Ready: p.ready,
+		Unserved: func(err error) {
+			log.Error(err, "a port is not served, and everything else works; set METRICS_ADDR or PROBE_ADDR to a free address, or to 0 for none")
+		},
 	}, p.setup)
 	if p.slack != nil {
 		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
@@ -172,10 +174,14 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	p.metrics.MustRegister(monitoring.NewCollector(p.cache, nil))
 	resolver, inputs := p.images()
 	p.metrics.MustRegister(images.NewCollector(inputs))
-	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run}
-	var announcer rollouts.Announcer = announce.Silent{}
+	events, err := newEvents(mgr, p)
+	if err != nil {
+		return err
+	}
+	announcers := announcers{events}
+	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run, events.Run}
 	if p.slack != nil {
-		announcer, tasks = p.slack, append(tasks, p.slack.Run)
+		announcers, tasks = append(announcers, p.slack), append(tasks, p.slack.Run)
 	}
 	for _, run := range tasks {
 		if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -188,7 +194,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	loop := rollouts.New(rollouts.DefaultOptions(), rollouts.Dependencies{
 		Vocabulary: p.options.Words, Cluster: p.cache, Families: []rollouts.Family{inputs}, Records: p.records,
 		Roller:    patcher.NewPatcher(p.client, patcher.Unshown),
-		Announcer: announcer,
+		Announcer: announcers,
 		Metrics:   p.metrics,
 		Log:       p.log, Now: p.env.Now,
 	})

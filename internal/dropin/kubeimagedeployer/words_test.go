@@ -126,8 +126,9 @@ func TestSelector(t *testing.T) {
 func TestIsLocal(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]bool{
-		"localhost:5000": true, "127.0.0.1:5000": true, "[::1]:5000": true, "10.1.2.3": true, "192.168.0.9:443": true, "172.16.1.1": true, "registry.local:5000": true, "registry.localhost": true,
+		"localhost:5000": true, "127.0.0.1:5000": true, "[::1]:5000": true, "10.1.2.3": true, "192.168.0.9:443": true, "172.16.1.1": true, "registry.local:5000": true, "registry.localhost": true, "[::1]": true,
 		"docker.io": false, "localhost.example": false, "8.8.8.8:5000": false, "registry.locale": false, "172.32.0.1": false, "mylocal": false,
+		"localhost": false, "local:5000": false, "127.0.0.2:5000": false, "127.0.0.1.example:5000": false, "[fd00::1]:5000": false,
 	} {
 		if got := kubeimagedeployer.IsLocal(host); got != want {
 			t.Errorf("%s is local: %t, want %t", host, got, want)

@@ -94,10 +94,11 @@ func (s *site) trust(t *testing.T, registries ...*registrylab.Server) {
 }
 
 // checkCalls is the same for every test: the role is enough, and nothing but the four
-// kinds of workloads is asked for.
+// kinds of workloads is asked for, and whether events may be written.
 func (s *site) checkCalls(t *testing.T) {
 	t.Helper()
-	needed := regexp.MustCompile(`^/(apis/apps/v1|apis/batch/v1)(/namespaces/[^/]+)?/(deployments|statefulsets|daemonsets|cronjobs)(/|$)`)
+	needed := regexp.MustCompile(`^/apis/((apps/v1|batch/v1)(/namespaces/[^/]+)?/(deployments|statefulsets|daemonsets|cronjobs)(/|$)` +
+		`|authorization.k8s.io/v1/selfsubjectaccessreviews$|events.k8s.io/v1/namespaces/[^/]+/events$)`)
 	for _, c := range s.gate.all() {
 		if c.status == 403 || !needed.MatchString(c.path) {
 			t.Errorf("the program asked for %s %s, and was answered %d", c.method, c.path, c.status)

@@ -1,0 +1,79 @@
+package kubeimagedeployer
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
+)
+
+// announcers notify users in several ways.
+type announcers []rollouts.Announcer
+
+// Announce implements [rollouts.Announcer].
+func (a announcers) Announce(e announce.Event) {
+	for _, one := range a {
+		one.Announce(e)
+	}
+}
+
+// events writes events where the role allows it. The original's role doesn't, and then the log is
+// the only place with the text.
+type events struct {
+	*announce.Announcer
+
+	permissions *access.Permissions
+	granted     chan struct{}
+}
+
+func newEvents(mgr ctrl.Manager, p *parts) (*events, error) {
+	announcer, err := announce.NewAnnouncer(mgr.GetConfig(), announce.Reporter, p.metrics)
+	if err != nil {
+		return nil, err
+	}
+	needed := access.Permission{Verb: "create", Resource: schema.GroupResource{Group: "events.k8s.io", Resource: "events"}, Namespace: p.options.Namespace}
+	e := &events{Announcer: announcer, permissions: access.NewPermissions(p.client, []access.Permission{needed}), granted: make(chan struct{})}
+	e.permissions.Report = e.report(p.log)
+	return e, nil
+}
+
+// report logs once that no events are written, and starts writing them when they are allowed.
+func (e *events) report(log logr.Logger) func(missing []access.Permission) {
+	var refused, allowed sync.Once
+	return func(missing []access.Permission) {
+		if len(missing) == 0 {
+			allowed.Do(func() { close(e.granted) })
+			return
+		}
+		refused.Do(func() {
+			log.Info("no events are written, because the role does not allow it; this log has their text", "permission", missing[0].String())
+		})
+	}
+}
+
+// Announce implements [rollouts.Announcer]. Until the permission is known, events wait.
+func (e *events) Announce(event announce.Event) {
+	if missing, _ := e.permissions.Missing(); len(missing) == 0 {
+		e.Announcer.Announce(event)
+	}
+}
+
+// Run checks the permission, and writes events from when it is granted.
+func (e *events) Run(ctx context.Context) {
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	writer.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-e.granted:
+			_ = e.Announcer.Run(ctx)
+		}
+	})
+	_ = e.permissions.Run(ctx)
+}

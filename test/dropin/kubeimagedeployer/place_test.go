@@ -1,0 +1,112 @@
+package kubeimagedeployer_test
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// TestTakenPorts: the original opened no port, so that another program on one doesn't end the
+// process. The log says what to do, and images are followed.
+func TestTakenPorts(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var taken []string
+	for range 2 {
+		other, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = other.Close() })
+		taken = append(taken, other.Addr().String())
+	}
+	want := s.push(t, "app:latest", "one")
+	s.Create(t, s.deployment("web", "app:latest"))
+	r := s.start(t, "METRICS_ADDR="+taken[0], "PROBE_ADDR="+taken[1])
+	s.awaitImages(t, "web", "app="+want)
+	stop(t, r)
+	for what, address := range map[string]string{"metrics": taken[0], "probes": taken[1]} {
+		line := regexp.MustCompile(`level=ERROR .*set METRICS_ADDR or PROBE_ADDR to a free address, or to 0 for none" .*listen for ` + what + ` on ` + regexp.QuoteMeta(address) + `: .*address already in use`)
+		if n := len(line.FindAllString(r.Stderr(), -1)); n != 1 {
+			t.Errorf("%d lines for %s, want one:\n%s", n, what, r.Stderr())
+		}
+	}
+}
+
+// TestRegistriesWithoutTLS: a local registry that closes a connection with TLS, or answers with
+// something else, is asked in plain HTTP, by the controller and by the command.
+func TestRegistriesWithoutTLS(t *testing.T) {
+	t.Parallel()
+	s, plain := newSite(t), testkit.StartRegistry(t)
+	plain.Push(t, "app", "latest")
+	digest, err := registrylab.ChildDigest("latest", registrylab.Platforms()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for name, answer := range map[string]string{"closes": "", "words": "220 lab ESMTP\r\n", "http": "HTTP/1.1 400 Bad Request\r\n\r\n"} {
+		door := testkit.NewDoor(t, testkit.Way{Answer: answer}, testkit.Way{To: plain.Address})
+		d := s.deployment(name, "app:latest")
+		d.Annotations[s.key+"/app"] = door.Address + "/app:latest"
+		s.Create(t, d)
+		want[name] = door.Address + "/app@" + digest
+	}
+	s.start(t)
+	for name, image := range want {
+		s.awaitImages(t, name, "app="+image)
+		repository, _, _ := strings.Cut(image, "@")
+		stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: program(t, "kube-image-deployer-cli"), Args: []string{"--image", repository, "--tag", "latest"}, Dir: s.dir})
+		if stdout != image+"\n" || code != 0 {
+			t.Errorf("%s: the command prints %q and %q, exit %d", name, stdout, stderr, code)
+		}
+	}
+}
+
+// TestEvents: with the original's role there are none, and the log has what they would say. With a
+// role that allows them they are written.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.push(t, "app:latest", "one")
+	s.Create(t, s.deployment("web", "app:latest"), s.deployment("broken", "missing:1"))
+	r := s.start(t)
+	s.awaitImages(t, "web", "app="+first)
+	awaitLog(t, r, "no events are written, because the role does not allow it; this log has their text")
+	rolled, warned := s.inLog("web", "decided"), s.inLog("broken", "warns")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return rolled.MatchString(r.Stderr()) && warned.MatchString(r.Stderr()), "the log has not both texts:\n" + r.Stderr()
+	})
+	stop(t, r)
+	if events := append(s.Events(t, "web"), s.Events(t, "broken")...); len(events) > 0 {
+		t.Errorf("without the permission there are the events %q", events)
+	}
+	unresolved := warned.FindStringSubmatch(r.Stderr())[1]
+
+	s.account.AllowEverywhere(t, append(role(), labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}})...)
+	r = s.start(t)
+	s.awaitImages(t, "web", "app="+s.push(t, "app:latest", "two"))
+	s.AwaitEvent(t, "broken", "Warning Unresolved "+unresolved)
+	s.AwaitEvent(t, "web", "Normal Reloaded rolled out image/app "+short(first)+" -> ")
+	stop(t, r)
+	if !warned.MatchString(r.Stderr()) || !rolled.MatchString(r.Stderr()) {
+		t.Errorf("with events the log says less:\n%s", r.Stderr())
+	}
+}
+
+// inLog finds a line about a Deployment, and the text of the event that belongs to it.
+func (s *site) inLog(name, line string) *regexp.Regexp {
+	reason := map[string]string{"decided": "Reloaded", "warns": "Unresolved"}[line]
+	return regexp.MustCompile(fmt.Sprintf(`msg=%s workload=Deployment/%s/%s (?:verb=move )?reason=%s message="([^"]*)"`, line, s.Namespace, name, reason))
+}
+
+// short is the beginning of an image's digest, as texts show it.
+func short(image string) string {
+	_, digest, _ := strings.Cut(image, "@sha256:")
+	return digest[:10]
+}

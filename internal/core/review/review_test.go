@@ -98,7 +98,7 @@ func TestOfWorkload(t *testing.T) {
 		"EvictImage": {"an image comes with the template", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Strategy: "evict", settings.ImagePrefix + "web": "nginx:1"}}, []string{
 			"warning Contradiction annotations: annotation lockstep.dev/strategy: evict does not change the pod template, and an image comes with it: image.lockstep.dev/web is never delivered; use template",
 		}},
-		"Enforce":         {"there is an image", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Enforce: "true", settings.ImagePrefix + "web": "nginx:1"}}, nil},
+		"Enforce": {"there is an image", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Enforce: "true", settings.ImagePrefix + "web": "nginx:1"}}, nil},
 		"EnforceNoImage": {"there is none", review.Workload{Annotations: set(settings.Enforce, "true")}, []string{
 			"warning Contradiction annotations: annotation lockstep.dev/enforce has no effect without image.lockstep.dev/CONTAINER",
 		}},

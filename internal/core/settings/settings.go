@@ -136,6 +136,9 @@ type Defaults struct {
 	Observe bool
 	// Quiet is the quiet window of workloads that do not set their own.
 	Quiet time.Duration
+	// Platform is the one whose image is pinned for containers that do not set their own; empty
+	// for the index.
+	Platform string
 }
 
 const (
@@ -171,7 +174,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readRelease(workload)
 	in.HeldBy, in.Held = workload[Hold]
 	in.Mistakes.Unknown = unknown(workload)
-	in.readImages(workload)
+	in.readImages(workload, defaults.Platform)
 	return in
 }
 

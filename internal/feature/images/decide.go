@@ -34,8 +34,8 @@ type Observation struct {
 	// Observed is true when nothing is written: the version that would be delivered
 	// counts as delivered. Enforced is true when another writer's digest doesn't stay.
 	Observed, Enforced bool
-	Trial    Trial
-	Now      time.Time
+	Trial              Trial
+	Now                time.Time
 }
 
 // Template is the container in the pod template.

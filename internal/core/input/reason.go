@@ -219,7 +219,7 @@ func FollowExplanations() []Explanation {
 		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},
 		{Reloaded, "The pod template was changed to the current versions: one rollout."},
 		{ReloadOff, "The workload asks for ConfigMaps or Secrets, and this controller was started without following any."},
-		{KindOff, "The workload asks to be followed, and this controller was started without its kind (`--built-in-kinds`, `--kind`): it neither reads nor changes such workloads. What is on record of them stays."},
+		{KindOff, "The workload asks to be followed, and this controller was started without its kind: it neither reads nor changes such workloads. What is on record of them stays."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
 		{ReloadFailed, "The API server refused the change; it is tried again. If an admission policy denied it, the message starts with the policy's, and the change is tried again every half hour."},
 	}

@@ -45,8 +45,8 @@ wait for. Those that are not in step come first.
 It is what the controller has put on record, in ConfigMaps of its own namespace: STATE
 is the reason that its events and log have too. Where the arguments of its Deployment
 rule a workload out, STATE is NotWatched, KindOff, ReloadOff or ImagesOff. Without the
-permission to read the record, STATE is that of the newest event of each workload. "lockstep explain"
-says more of one workload.`,
+permission to read the record, STATE is that of the newest event of each workload.
+"lockstep explain" says more of one workload.`,
 		Example: `  lockstep status -n shop
   lockstep status -A -l team=web -o wide
   lockstep status -A -w`,

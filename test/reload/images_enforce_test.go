@@ -40,6 +40,9 @@ func TestEnforcedImage(t *testing.T) {
 	g.AwaitEvent(t, "web", "Warning Contested", "image/app", "ignoreDifferences")
 	g.awaitPolls(t, 3)
 	g.checkImage(t, "contested", other)
+	g.awaitKnown(t, deploy, "web", "contested")
+	g.rollImage(t, 0, "rolled out", web, "--now") // without --force: it is no pin that may stay
+	g.checkImage(t, "rolled out by hand", second)
 }
 
 // TestUndoOfAnEnforcedImage: an undo is no edit. The image stays until the tag has another digest.

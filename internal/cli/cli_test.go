@@ -99,6 +99,36 @@ func TestOwnNamespace(t *testing.T) {
 	}
 }
 
+// TestBuiltInKinds: each kind can be switched off by itself, and one has to be left.
+func TestBuiltInKinds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		builtIn, further []string
+		want             string // the followed kinds, or what the error says
+	}{
+		"All":      {builtInNames(), nil, "deployment statefulset daemonset cronjob rollout"},
+		"Two":      {[]string{"cronjob", " Deployments"}, nil, "deployment cronjob"},
+		"Short":    {[]string{"sts", "ro"}, nil, "statefulset rollout"},
+		"Further":  {[]string{"cronjob"}, []string{"example.com/v1/Worker=spec.template"}, "cronjob worker.example.com"},
+		"Only":     {nil, []string{"example.com/v1/Worker=spec.template"}, "worker.example.com"},
+		"None":     {nil, nil, "no kind of workload is left to follow"},
+		"Unknown":  {[]string{"deployment", "pod"}, nil, `"pod": want some of deployment, statefulset, daemonset, cronjob, rollout`},
+		"OffTwice": {[]string{"cronjob"}, []string{"apps/v1/Deployment=spec.template"}, "known already"},
+	} {
+		kinds, err := scopeFlags{builtIn: tc.builtIn, kinds: tc.further}.followed()
+		var got []string
+		for _, kind := range kinds {
+			got = append(got, kind.Name())
+		}
+		if err != nil {
+			got = []string{err.Error()}
+		}
+		if text := strings.Join(got, " "); err == nil && text != tc.want || !strings.Contains(text, tc.want) {
+			t.Errorf("%s: %s, want %s", name, text, tc.want)
+		}
+	}
+}
+
 func TestAllKinds(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -109,8 +139,8 @@ func TestAllKinds(t *testing.T) {
 		"None":         {"the kinds that are followed anyway", nil, ""},
 		"Further":      {"one more, and another", []string{"example.com/v1/Worker=spec.template", "example.com/v1/Widget=spec.template"}, ""},
 		"SameName":     {"another group's kind is another kind", []string{"example.com/v1/Deployment=spec.template"}, ""},
-		"BuiltIn":      {"it would be watched twice", []string{"apps/v1/Deployment=spec.template"}, "followed already, as apps/v1/Deployment=spec.template"},
-		"OtherVersion": {"another version is the same object", []string{"apps/v1beta1/Deployment=spec.template"}, "followed already"},
+		"BuiltIn":      {"it would be watched twice", []string{"apps/v1/Deployment=spec.template"}, "known already, as apps/v1/Deployment=spec.template"},
+		"OtherVersion": {"another version is the same object", []string{"apps/v1beta1/Deployment=spec.template"}, "known already"},
 		"Twice":        {"two paths of one kind", []string{"example.com/v1/Worker=spec.a", "example.com/v1/Worker=spec.b"}, "as example.com/v1/Worker=spec.a"},
 		"Garbled":      {"not a kind", []string{"Worker"}, "--kind: parse kind"},
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
@@ -49,6 +51,7 @@ type controllerOptions struct {
 type scopeFlags struct {
 	namespaces []string
 	selector   string
+	builtIn    []string
 	kinds      []string
 }
 
@@ -98,6 +101,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.images.bind(fs)
 	fs.StringSliceVar(&o.scope.namespaces, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
 	fs.StringVar(&o.scope.selector, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; each is watched by itself, nothing of the others is read")
+	fs.StringSliceVar(&o.scope.builtIn, "built-in-kinds", builtInNames(), "built-in kinds of workloads to follow, separated by commas; the others are neither read nor changed")
 	fs.StringArrayVar(&o.scope.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.auto, "auto", false, "follow every workload that nothing else decides about, as if annotated with lockstep.dev/reload: auto")
 	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts no pod")
@@ -142,6 +146,9 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if o.observe {
 		log.Info("observe mode: every decision is reported, and no workload is written to")
 	}
+	for _, kind := range kube.Off(options.Scope.Kinds) {
+		log.Info("a kind of workload is switched off by --built-in-kinds", "kind", kind.Name(), "reason", input.KindOff)
+	}
 	if options.IsIdle() {
 		log.Info("nothing is switched on: start it with --reload, --images or --revisions")
 	}
@@ -172,11 +179,11 @@ func (o *controllerOptions) validate() error {
 
 // options converts the flags.
 func (o *controllerOptions) options() (run.Options, error) {
-	kinds, err := allKinds(o.scope.kinds)
+	kinds, err := o.scope.followed()
 	if err != nil {
 		return run.Options{}, err
 	}
-	others, err := o.images.reads.words()
+	words, err := o.images.words(settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.rollouts.Quiet})
 	if err != nil {
 		return run.Options{}, err
 	}
@@ -191,8 +198,7 @@ func (o *controllerOptions) options() (run.Options, error) {
 		}
 	}
 	return run.Options{
-		Own: o.own, Scope: scope,
-		Words:  settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.rollouts.Quiet}, Others: others},
+		Own: o.own, Scope: scope, Words: words,
 		Reload: o.reload, Follow: o.rollouts, Rollout: run.Rollout{Form: templateForm(o.form), Pods: o.pods},
 		Revisions: o.revisions.options(), Images: images, Server: o.server,
 	}, nil

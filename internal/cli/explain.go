@@ -54,8 +54,8 @@ that the controller was given need not be named again: it is read from its Deplo
 
 State is what the controller decided and has on record, with the reason and message of
 its events and log; or, where the arguments of its Deployment rule the workload out,
-NotWatched, ReloadOff or ImagesOff. What the controller has not said is worked out from
-what you may read, by the controller's own rules, and marked as an estimate.
+NotWatched, KindOff, ReloadOff or ImagesOff. What the controller has not said is worked
+out from what you may read, by the controller's own rules, and marked as an estimate.
 
 A source that you may not read is "not visible to you"; its digest is then the one that
 the controller has on record. Digests of Secrets need the installation key as well.

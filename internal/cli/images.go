@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
@@ -22,7 +23,7 @@ type imagesOptions struct {
 	follow       bool
 	interval     time.Duration
 	ttl          time.Duration
-	platforms    []string
+	platforms    platformFlags
 	pullSecrets  []string
 	dockerConfig string
 	plainHTTP    []string
@@ -40,6 +41,13 @@ type imagesOptions struct {
 	elsewhere bool
 }
 
+// platformFlags are the platforms that an image must have, and the one whose image is pinned where
+// the workload names none.
+type platformFlags struct {
+	needed   []string
+	standard string
+}
+
 func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further permissions, which charts/lockstep grants with images.enabled")
 	fs.DurationVar(&o.interval, "image-interval", imagewatch.DefaultInterval, "how often a registry is asked for each image")
@@ -55,7 +63,12 @@ func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 }
 
 func (o *imagesOptions) bindPlatforms(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.platforms, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
+	fs.StringSliceVar(&o.platforms.needed, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
+	o.bindDefaultPlatform(fs)
+}
+
+func (o *imagesOptions) bindDefaultPlatform(fs *pflag.FlagSet) {
+	fs.StringVar(&o.platforms.standard, "image-default-platform", "", "platform whose image is pinned where neither an annotation nor the node selector names one, such as linux/amd64 (default the index, for all platforms)")
 }
 
 // bindRegistries adds the flags for registry connections.
@@ -78,6 +91,9 @@ func (o *imagesOptions) Validate() error {
 	if len(o.pullSecrets) > 0 && !o.follow {
 		wrong = append(wrong, errors.New("--image-pull-secrets: needs --images"))
 	}
+	if o.platforms.standard != "" && !o.follow {
+		wrong = append(wrong, errors.New("--image-default-platform: needs --images"))
+	}
 	if len(o.reads.tools) > 0 && !o.follow {
 		wrong = append(wrong, fmt.Errorf("--read-annotations=%s: needs --images", strings.Join(o.reads.tools, ",")))
 	}
@@ -87,7 +103,7 @@ func (o *imagesOptions) Validate() error {
 	wrong = append(wrong, checkNamespaces("--docker-config-namespaces", o.dockerConfigFor), checkNamespaces("--cloud-identity-namespaces", o.identitiesFor))
 	_, platforms := o.wantedPlatforms()
 	_, hosts := o.registries()
-	_, reads := o.reads.words()
+	_, reads := o.words(settings.Defaults{})
 	return errors.Join(append(wrong, platforms, hosts, reads, o.validateWebhook())...)
 }
 
@@ -120,9 +136,19 @@ func (o *imagesOptions) validateWebhook() error {
 	return nil
 }
 
+// words is our vocabulary with the default platform, and those of other tools.
+func (o *imagesOptions) words(defaults settings.Defaults) (settings.Native, error) {
+	defaults.Platform = o.platforms.standard
+	if _, err := registry.ParsePlatform(o.platforms.standard); o.platforms.standard != "" && err != nil {
+		return settings.Native{}, fmt.Errorf("--image-default-platform: %w", err)
+	}
+	others, err := o.reads.words(o.platforms.standard)
+	return settings.Native{Defaults: defaults, Others: others}, err
+}
+
 func (o *imagesOptions) wantedPlatforms() ([]v1.Platform, error) {
 	var all []v1.Platform
-	for _, text := range o.platforms {
+	for _, text := range o.platforms.needed {
 		platform, err := registry.ParsePlatform(text)
 		if err != nil {
 			return nil, fmt.Errorf("--image-platforms: %w", err)
@@ -168,9 +194,9 @@ func (o *imagesOptions) hosts() (map[string]registry.Host, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--registry-ca: %w", err)
 		}
-		settings := all[host]
-		settings.CA = append(settings.CA, pem...)
-		all[host] = settings
+		trusted := all[host]
+		trusted.CA = append(trusted.CA, pem...)
+		all[host] = trusted
 	}
 	return all, nil
 }

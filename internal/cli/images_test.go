@@ -85,6 +85,9 @@ func TestReadAnnotationsFlag(t *testing.T) {
 		"images":        {[]string{"images", "--read-annotations", "kubeimagedeployer"}, "known is kube-image-deployer"},
 		"roll":          {[]string{"roll", "deployment/web", "-n", "shop", "--read-annotations", "keel"}, "known is kube-image-deployer"},
 		"without them":  {[]string{"controller", "--read-annotations", "kube-image-deployer"}, "--read-annotations=kube-image-deployer: needs --images"},
+		"bad default":   {[]string{"controller", "--images", "--image-default-platform", "arm"}, `--image-default-platform: platform "arm": want os/architecture`},
+		"bad for roll":  {[]string{"roll", "deployment/web", "-n", "shop", "--image-default-platform", "arm"}, "--image-default-platform"},
+		"no images":     {[]string{"controller", "--image-default-platform", "linux/amd64"}, "--image-default-platform: needs --images"},
 		"bad platforms": {[]string{"controller", "--images", "--image-platforms", "arm"}, "--image-platforms"},
 	} {
 		var stderr bytes.Buffer
@@ -93,7 +96,7 @@ func TestReadAnnotationsFlag(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", name, code, &stderr)
 		}
 	}
-	all, err := (&readOptions{tools: []string{"kube-image-deployer", "kube-image-deployer"}}).words()
+	all, err := (&readOptions{tools: []string{"kube-image-deployer", "kube-image-deployer"}}).words("")
 	if err != nil || len(all) != 1 {
 		t.Errorf("named twice, it is read %d times: %v", len(all), err)
 	}

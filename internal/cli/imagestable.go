@@ -50,7 +50,7 @@ the newest image that the annotation stands for, and what the controller makes o
 Registries are asked now, with the pull secrets of the pods as far as you may read them,
 then with Docker's configuration. STATE is the reason that the controller gives, from its
 record; without the permission to read that, nothing counts as given. Where the arguments of
-its Deployment rule the workload out, STATE is NotWatched or ImagesOff.
+its Deployment rule the workload out, STATE is NotWatched, KindOff or ImagesOff.
 
 Only the controller knows when it looks at an image next. NEXT is that time if --controller
 says where its metrics are; of several replicas the leader knows.`,
@@ -69,6 +69,7 @@ says where its metrics are; of several replicas the leader knows.`,
 	fs := cmd.Flags()
 	o.kube.bind(fs)
 	o.images.reads.bind(fs)
+	o.images.bindDefaultPlatform(fs)
 	o.images.bindRegistries(fs)
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workloads (default that of the kubeconfig's context)")
 	fs.BoolVarP(&o.all, "all-namespaces", "A", false, "workloads of all namespaces")
@@ -108,7 +109,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return usageError{err}
 	}
-	others, err := o.images.reads.words()
+	words, err := o.images.words(settings.Defaults{})
 	if err != nil {
 		return usageError{err}
 	}
@@ -124,7 +125,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	look := &imagesLook{
-		options: o, words: settings.Native{Others: others}, client: c, env: env, schedule: next,
+		options: o, words: words, client: c, env: env, schedule: next,
 		resolver:    registries.Resolver(env.Version),
 		credentials: registries.UserCredentials(c),
 	}
@@ -274,7 +275,7 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 	if o.Reverted && !o.Released {
 		row.State = "Undone"
 	}
-	if state := l.serves.State(ask.Report{Reason: row.State, From: ask.FromEstimate}, row.Namespace, false, true); state.From == ask.FromFlags {
+	if state := l.serves.State(ask.Report{Reason: row.State, From: ask.FromEstimate}, w.Key, false, true); state.From == ask.FromFlags {
 		row.State = state.Reason
 	}
 	if _, ours := w.Shown[input.Image(request.Container)]; ours && !w.RolledOutAt.IsZero() {

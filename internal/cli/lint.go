@@ -107,7 +107,7 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	if err != nil {
 		return usageError{err}
 	}
-	others, err := o.reads.words()
+	others, err := o.reads.words("")
 	if err != nil {
 		return usageError{err}
 	}

@@ -19,9 +19,9 @@ func (o *readOptions) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.tools, "read-annotations", nil, "other tools whose label and annotations ask for images as well, separated by commas: "+kubeimagedeployer.DefaultKey)
 }
 
-// words are the vocabularies of those tools. Without a platform of their own, requests are for
-// the index.
-func (o *readOptions) words() ([]settings.ImageWords, error) {
+// words are the vocabularies of those tools. Requests without a platform of their own are for the
+// default one, empty for the index.
+func (o *readOptions) words(platform string) ([]settings.ImageWords, error) {
 	var all []settings.ImageWords
 	for i, tool := range o.tools {
 		if slices.Contains(o.tools[:i], tool) {
@@ -30,7 +30,7 @@ func (o *readOptions) words() ([]settings.ImageWords, error) {
 		if tool != kubeimagedeployer.DefaultKey {
 			return nil, fmt.Errorf("--read-annotations %q: the annotations of no such tool are read; known is %s", tool, kubeimagedeployer.DefaultKey)
 		}
-		all = append(all, kubeimagedeployer.Words{Key: kubeimagedeployer.DefaultKey})
+		all = append(all, kubeimagedeployer.Words{Key: kubeimagedeployer.DefaultKey, Platform: platform})
 	}
 	return all, nil
 }

@@ -108,7 +108,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return usageError{err}
 	}
-	others, err := o.images.reads.words()
+	words, err := o.images.words(settings.Defaults{Auto: true, Quiet: o.quiet})
 	if err != nil {
 		return usageError{err}
 	}
@@ -123,7 +123,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return err
 	}
-	r := &roll{options: o, client: c, env: env, others: others, live: cluster.NewLive(c, run.Hashers(key), kind, at, env.Now)}
+	r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, run.Hashers(key), kind, at, env.Now)}
 	known, found, err := ledger.ReadEntry(ctx, c, o.ownNS, o.state, r.live.Key())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
@@ -158,8 +158,7 @@ type roll struct {
 	client  client.Client
 	env     Environment
 	live    *cluster.Live
-	// others are further vocabularies in which images are requested.
-	others []settings.ImageWords
+	words   settings.Native
 	// known is the workload's entry in the record.
 	known record.Entry
 	// waitsFor are the versions that it has been waiting for, empty before the first.
@@ -242,15 +241,14 @@ func (r *roll) inStep(got rollouts.Gathered) (bool, error) {
 // gatherer reads the inputs of the controller's decision, and the record. Without permission to
 // read the record, nothing counts as delivered.
 func (r *roll) gatherer(ctx context.Context) (*rollouts.Gatherer, error) {
-	words := settings.Native{Defaults: settings.Defaults{Auto: true, Quiet: r.options.quiet}, Others: r.others}
-	r.live.Words = words
+	r.live.Words = r.words
 	pinned, err := r.images(ctx)
 	if err != nil {
 		return nil, err
 	}
 	inputs := configs.New(configs.Options{View: r.live, Since: unknownSince})
 	return &rollouts.Gatherer{
-		Vocabulary: words,
+		Vocabulary: r.words,
 		View:       r.live, Read: r.live.Read, Families: []rollouts.Family{inputs, pinned},
 		Entry: func(kube.Key) (record.Entry, bool) { return r.known, r.known.IsKnown() },
 		// The record doesn't contain how long the workload has been waiting.

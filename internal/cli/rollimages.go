@@ -22,7 +22,7 @@ func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
 		return nil, usageError{err}
 	}
 	return run.ImagesOnce(ctx, r.client, run.Once{
-		Registries: registries, Platforms: platforms, Version: r.env.Version, Now: r.env.Now,
+		Registries: registries, Platforms: platforms, Default: r.options.images.platforms.standard, Version: r.env.Version, Now: r.env.Now,
 		Unchecked: func(err error) {
 			r.say(fmt.Sprintf("the image is taken whatever platforms it is for, unless --image-platforms names some: %v", err))
 		},

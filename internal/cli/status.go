@@ -44,9 +44,9 @@ wait for. Those that are not in step come first.
 
 It is what the controller has put on record, in ConfigMaps of its own namespace: STATE
 is the reason that its events and log have too. Where the arguments of its Deployment
-rule a workload out, STATE is NotWatched, ReloadOff or ImagesOff. Without the permission to
-read the record, STATE is that of the newest event of each workload. "lockstep explain"
-says more of one workload.`,
+rule a workload out, STATE is NotWatched, KindOff, ReloadOff or ImagesOff. Without the
+permission to read the record, STATE is that of the newest event of each workload.
+"lockstep explain" says more of one workload.`,
 		Example: `  lockstep status -n shop
   lockstep status -A -l team=web -o wide
   lockstep status -A -w`,
@@ -187,7 +187,7 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 func allOf(kinds, further []kube.Kind) []kube.Kind {
 	all := slices.Clone(kinds)
 	for _, kind := range further {
-		if !slices.ContainsFunc(all, func(k kube.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
+		if !kube.HasKind(all, kind.GroupKind()) {
 			all = append(all, kind)
 		}
 	}

@@ -142,11 +142,11 @@ func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metr
 	})
 }
 
-// neededPlatforms are those of the flag, or those of the nodes on which a workload may run.
+// neededPlatforms are those of the flags, or those of the nodes on which a workload may run.
 // Without permission to list nodes, platforms aren't checked.
 func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *nodes.Nodes) {
-	if fixed := p.options.Images.Platforms; len(fixed) > 0 {
-		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, nil
+	if fixed := p.options.Images.fixedPlatforms(p.options.Words.Defaults.Platform); fixed != nil {
+		return fixed, nil
 	}
 	nodePlatforms := nodes.New(p.client, func(err error) {
 		p.log.Error(advised(err), "cannot look at nodes; images are taken whatever platforms they are for, unless --image-platforms names some")
@@ -157,11 +157,26 @@ func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *
 	}, nodePlatforms
 }
 
+// fixedPlatforms are those of the flags, nil when those of the nodes are needed. An index needs
+// the default platform, where the workload may run on such nodes.
+func (o Images) fixedPlatforms(standard string) func(*kube.Workload) ([]v1.Platform, bool) {
+	if len(o.Platforms) > 0 {
+		return func(*kube.Workload) ([]v1.Platform, bool) { return o.Platforms, true }
+	}
+	platform, err := registry.ParsePlatform(standard)
+	if err != nil {
+		return nil
+	}
+	return func(w *kube.Workload) ([]v1.Platform, bool) {
+		return platformsFor(w, []nodes.Platform{{OS: platform.OS, Architecture: platform.Architecture}}), true
+	}
+}
+
 // platformsFor are the platforms of the nodes on which the workload may run.
 func platformsFor(w *kube.Workload, available []nodes.Platform) []v1.Platform {
 	var wanted []v1.Platform
 	for _, n := range available {
-		if (w.Pull.OS == "" || w.Pull.OS == n.OS) && (w.Pull.Architecture == "" || w.Pull.Architecture == n.Architecture) {
+		if w.Pull.Allows(n.OS, n.Architecture) {
 			wanted = append(wanted, v1.Platform{OS: n.OS, Architecture: n.Architecture})
 		}
 	}

@@ -5,18 +5,68 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
+
+// TestNodesAreNotListed: where flags name the platforms, no permission to list nodes is needed.
+func TestNodesAreNotListed(t *testing.T) {
+	t.Parallel()
+	amd64 := []v1.Platform{{OS: "linux", Architecture: "amd64"}}
+	for name, c := range map[string]struct {
+		images   Images
+		standard string
+		selects  kube.PullSettings
+		want     []v1.Platform // that an index needs
+		lists    bool
+	}{
+		"Nodes":     {images: Images{Enabled: true}, lists: true},
+		"Platforms": {images: Images{Enabled: true, Platforms: amd64}, want: amd64},
+		"Default":   {images: Images{Enabled: true}, standard: "linux/amd64", want: amd64},
+		"Both":      {images: Images{Enabled: true, Platforms: amd64}, standard: "linux/arm64", want: amd64},
+		"Selected":  {images: Images{Enabled: true}, standard: "linux/amd64", selects: kube.PullSettings{Architecture: "arm64"}},
+		"NoImages":  {},
+	} {
+		o := &Options{Reload: true, Images: c.images, Scope: Scope{Kinds: kube.Kinds()}, Words: settings.Native{Defaults: settings.Defaults{Platform: c.standard}}}
+		lists := slices.ContainsFunc(o.Needs(), func(p access.Permission) bool { return p.Resource.Resource == "nodes" })
+		if lists != c.lists {
+			t.Errorf("%s: lists the nodes: %t", name, lists)
+		}
+		fixed := c.images.fixedPlatforms(c.standard)
+		if fixed == nil {
+			continue
+		}
+		if got, known := fixed(&kube.Workload{PodTemplate: kube.PodTemplate{Pull: c.selects}}); !known || !slices.EqualFunc(got, c.want, v1.Platform.Equals) {
+			t.Errorf("%s: an index needs %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestKindsThatAreOff: of a kind that is switched off nothing is asked for.
+func TestKindsThatAreOff(t *testing.T) {
+	t.Parallel()
+	o := &Options{Reload: true, Images: Images{Enabled: true}, Scope: Scope{Kinds: []kube.Kind{kube.Deployment()}}}
+	o.Revisions.Enabled = true
+	for _, p := range o.Needs() {
+		switch p.Resource.Resource {
+		case "statefulsets", "daemonsets", "cronjobs", "rollouts", "jobs", "controllerrevisions":
+			t.Errorf("it asks for %s", p)
+		}
+	}
+}
 
 // nothing is an API server without objects.
 type nothing struct{ client.Reader }

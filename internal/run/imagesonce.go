@@ -32,8 +32,11 @@ func (o Registries) UserCredentials(c client.Client) func(*kube.Workload) (keych
 // Once configures the family of images for one run of a command.
 type Once struct {
 	Registries Registries
-	// Platforms are those that an image must support; those of the nodes if there are none.
+	// Platforms are those that an image must support; those of the nodes if there are none, and
+	// no Default.
 	Platforms []v1.Platform
+	// Default is the platform for workloads that don't set their own, empty for the index.
+	Default string
 	// Unchecked hears why the platforms of the nodes aren't known.
 	Unchecked func(error)
 	Version   string
@@ -67,8 +70,8 @@ func (answered) Stop() {}
 
 // neededPlatforms lists the nodes when a container requests an image.
 func (o Once) neededPlatforms(ctx context.Context, c client.Client) func(*kube.Workload) ([]v1.Platform, bool) {
-	if len(o.Platforms) > 0 {
-		return func(*kube.Workload) ([]v1.Platform, bool) { return o.Platforms, true }
+	if fixed := (Images{Platforms: o.Platforms}).fixedPlatforms(o.Default); fixed != nil {
+		return fixed
 	}
 	nodePlatforms := nodes.New(c, nil)
 	return func(w *kube.Workload) ([]v1.Platform, bool) {

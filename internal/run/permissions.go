@@ -187,7 +187,7 @@ func (o *Options) watchPermissions() []access.Permission {
 	if o.rollsOut() {
 		follow(access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true})
 	}
-	if o.Images.Enabled && len(o.Images.Platforms) == 0 {
+	if o.Images.Enabled && o.Images.fixedPlatforms(o.Words.Defaults.Platform) == nil {
 		all = append(all, verbs(access.Permission{Resource: resource("", "nodes"), Use: "the platforms that images must have"}, "list")...)
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/server"
@@ -28,6 +29,9 @@ func (p *parts) ready() server.Readiness {
 		return slices.ContainsFunc(all, func(s mirror.Sync) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
 	ready := Readiness(all, p.absent()...)
+	for _, kind := range kube.Off(p.options.Scope.Kinds) {
+		ready.Checks = append(ready.Checks, server.Check{Name: kind.ResourceName(""), OK: true, Detail: "switched off by --built-in-kinds"})
+	}
 	// Without the namespaces, it isn't known what to follow.
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
 	ready = withPermissions(ready, append(missing, p.missingToAttach()...), known)

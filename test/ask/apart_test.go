@@ -155,6 +155,19 @@ func offScenes() group {
 	}
 }
 
+// kindScenes are a controller that does not follow Deployments, as its own Deployment says.
+func kindScenes() group {
+	const flag = "--built-in-kinds=cronjob"
+	return group{
+		run: func(t testing.TB, s *stage) {
+			t.Helper()
+			s.MakeDeployed(t, "lockstep", flag)
+			s.run(t, flag)
+		},
+		scenes: []scene{{reason: input.KindOff, where: inFlags, make: app(auto), unseen: true}},
+	}
+}
+
 // rightsScenes are a controller that may neither read Secrets nor change StatefulSets.
 func rightsScenes() group {
 	return group{

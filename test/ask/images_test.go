@@ -37,6 +37,18 @@ func imageScenes() group {
 				_, digest, _ := strings.Cut(s.push(t, name+":other", "other"), "@")
 				s.make(t, deployment(name, s.wants(name+":latest"), s.runs(s.at(name)+"@"+digest)))
 			}},
+			{reason: input.Enforced, where: inInputs, make: func(t testing.TB, s *stage, name string) {
+				t.Helper()
+				s.push(t, name+":latest", "one")
+				_, digest, _ := strings.Cut(s.push(t, name+":other", "other"), "@")
+				s.make(t, deployment(name, s.wants(name+":latest")+", "+settings.Enforce+": 'true'", s.runs(s.at(name)+"@"+digest)))
+			}, also: func(t testing.TB, s *stage, e explanation) string {
+				t.Helper()
+				if said := s.awaitDecided(t, "deployment/enforced", string(input.Reloaded)).Message; !strings.Contains(said, settings.Enforce) {
+					return "the controller does not say why: " + said
+				}
+				return notInStep(e)
+			}},
 			{reason: input.Accepted, where: inInputs, make: func(t testing.TB, s *stage, name string) {
 				t.Helper()
 				s.push(t, name+":latest", "one")

@@ -22,6 +22,8 @@ const (
 	inEvents where = "events"
 	// inWarnings: the reason is among the warnings.
 	inWarnings where = "warnings"
+	// inFlags: the reason is the state, from the arguments of the controller's Deployment.
+	inFlags where = "flags"
 	// inStep: the controller decided so, and the workload is in step since.
 	inStep where = "in step"
 	// inInputs: the reason is that of an input; a decision with another reason follows.
@@ -73,7 +75,7 @@ type group struct {
 func groups() map[string]group {
 	return map[string]group{
 		"Plain": plainScenes(), "Pods": podScenes(), "Images": imageScenes(), "Down": downScenes(),
-		"Permissions": rightsScenes(), "Off": offScenes(), "Room": roomScenes(), "Unwritable": unwritableScenes(), "Two": twoInstallations(),
+		"Permissions": rightsScenes(), "Off": offScenes(), "KindOff": kindScenes(), "Room": roomScenes(), "Unwritable": unwritableScenes(), "Two": twoInstallations(),
 	}
 }
 
@@ -196,6 +198,11 @@ func (c scene) contradiction(t *testing.T, s *stage, e explanation) string {
 	switch c.where {
 	case inState:
 		return c.stateDiffers(t, s, e)
+	case inFlags:
+		if e.State.Reason != string(c.reason) || e.State.From != "flags" || e.State.Ends == "" || e.Meaning == "" {
+			return fmt.Sprintf("the state is %+v, want %s from the flags", e.State, c.reason)
+		}
+		return ""
 	case inEvents:
 		return c.untold(t, s, e.Events)
 	case inWarnings:

@@ -89,6 +89,14 @@ func TestAskedOfFlags(t *testing.T) {
 	ask([]string{"the controller watching the namespace", "Deployment"}, explain...)
 	i.args(t, "--namespace-selector=team=other")
 	ask([]string{"NotWatched"}, status...)
+	i.args(t, own, "--built-in-kinds=cronjob,sts")
+	for _, command := range [][]string{status, explain, source} {
+		ask([]string{"KindOff"}, command...)
+	}
+	ask([]string{"a controller that follows this kind of workload"}, explain...)
+	off := i.examine(t)
+	off.expect(t, "kinds", "ok", "followed: statefulset, cronjob; switched off: deployment, daemonset, rollout")
+	off.expect(t, "settings", "warning", "deployment/web in "+i.Namespace+" (KindOff)", "switch the kind on in the controller")
 	i.Patch(t, &appsv1.Deployment{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:"127.0.0.1:1/app:1"}}}`, settings.ImagePrefix+"app"))
 	i.args(t, own)
 	ask([]string{"ImagesOff", "app:1"}, "images")

@@ -50,6 +50,62 @@ func TestReloadIsSwitchedOff(t *testing.T) {
 	}
 }
 
+// TestKindIsSwitchedOff: workloads of a kind that is not followed are neither read nor changed, no
+// permission to them is needed, and what is on record of them stays: switched on again, the
+// controller delivers what changed meanwhile, once.
+func TestKindIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	w.Make(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, annotations: {lockstep.dev/reload: auto}}, spec: {replicas: 0,
+  selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {containers: [{name: app, image: app, envFrom: [{configMapRef: {name: app}}]}]}}}}`)
+	first := inprocess.StartReady(t, w)
+	db := appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind()
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		known := w.RecordOf(t, db, "db")
+		return strings.Contains(known, "configmap/app"), "on record is " + known
+	})
+	first.Stop(t)
+	known := w.RecordOf(t, db, "db")
+
+	account := labtest.NewAccount(t, w.Cluster, w.Own)
+	account.AllowEverywhere(t, slices.Concat([]labtest.Rule{
+		{Groups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: []string{"list", "watch"}},
+		{Groups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch", "patch"}},
+		{Groups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"list"}},
+		{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
+	}, testkit.SecretRules())...)
+	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
+	w.AwaitRecordPermission(t, account, true)
+	off := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--revisions=false", "--built-in-kinds=deployments")
+	off.AwaitReady(t, true)
+	off.AwaitVerbose(t, "[+] permissions")
+	off.AwaitVerbose(t, "[+] statefulsets: switched off")
+	w.SetConfig(t, "app", "key", "2")
+	w.AwaitRollout(t, testkit.Web, "")
+	off.Stop(t)
+	if got := w.RecordOf(t, db, "db"); got != known {
+		t.Errorf("on record is\n%s\nwant it as it was:\n%s", got, known)
+	}
+	if log := off.Stderr(); strings.Contains(log, "forbidden") || !strings.Contains(log, "KindOff") {
+		t.Errorf("a permission is missing, or the log does not say which kinds are off:\n%s", log)
+	}
+
+	inprocess.StartReady(t, w)
+	set := &appsv1.StatefulSet{}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		w.Get(t, "db", set)
+		return set.Spec.Template.Annotations[settings.Inputs] != "", "the StatefulSet is not rolled out: " + w.RecordOf(t, db, "db")
+	})
+	if set.Generation != 2 {
+		t.Errorf("generation %d after one change, want 2", set.Generation)
+	}
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Errorf("the Deployment has %d revisions after one change, want 2", got)
+	}
+}
+
 // TestEverythingIsSwitchedOff: the controller is ready, and does nothing.
 func TestEverythingIsSwitchedOff(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ func TestPermissionsAreUsedAndSuffice(t *testing.T) {
 	named := switches{images: true, listed: true, anyPlatform: true}
 	revisions := switches{revisions: true, secrets: []string{}}
 	pods := switches{reload: true, pods: true}
+	few := switches{reload: true, images: true, only: []string{"StatefulSet"}}
 	all := switches{reload: true, revisions: true, images: true, pods: true, secrets: []string{}, workers: true}
 	observed := all
 	observed.observe = true
@@ -54,7 +55,7 @@ func TestPermissionsAreUsedAndSuffice(t *testing.T) {
 		one      bool
 		together []switches
 	}{
-		{"one namespace", true, []switches{none, reload, images, listed, named, revisions, pods, all, observed, selected}},
+		{"one namespace", true, []switches{none, reload, images, listed, named, revisions, pods, few, all, observed, selected}},
 		{"cluster-wide", false, []switches{none, reload, images, revisions}},
 		{"cluster-wide, pods", false, []switches{pods, listed}},
 		{"cluster-wide, all", false, []switches{all}},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/test/helmtest"
 )
 
 // permission is one verb on one resource.
@@ -171,6 +172,41 @@ func addRevisions(add adder, s switches, followed []string) {
 	if !s.observe {
 		add(followed, "configmaps", "patch")
 		add(s.secrets, "secrets", "patch")
+	}
+}
+
+// TestRolesOfValues: what is switched off, or not needed, is not granted.
+func TestRolesOfValues(t *testing.T) {
+	t.Parallel()
+	h := helmtest.New(t, "")
+	const everything = "image: {repository: registry.example/lockstep}\nrevisions: {enabled: true}\n"
+	for name, c := range map[string]struct {
+		values     string
+		has, lacks string // resources
+	}{
+		"AllKinds":     {"", "deployments statefulsets daemonsets rollouts cronjobs jobs replicasets controllerrevisions", "workers"},
+		"Deployments":  {"builtInKinds: [deployment]", "deployments replicasets", "statefulsets daemonsets rollouts cronjobs jobs controllerrevisions"},
+		"DaemonSets":   {"builtInKinds: [daemonset, rollout]", "daemonsets controllerrevisions rollouts replicasets", "deployments statefulsets cronjobs jobs"},
+		"CronJobs":     {"builtInKinds: [cronjob]", "cronjobs jobs", "deployments statefulsets daemonsets rollouts replicasets controllerrevisions"},
+		"Workers":      {"builtInKinds: []\nkinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}]", "workers replicasets", "deployments statefulsets daemonsets rollouts cronjobs jobs"},
+		"Nodes":        {"images: {enabled: true}", "nodes", ""},
+		"Platform":     {"images: {enabled: true, defaultPlatform: linux/amd64}", "", "nodes"},
+		"AllPlatforms": {"images: {enabled: true, platforms: [linux/amd64]}", "", "nodes"},
+	} {
+		got := map[string]bool{}
+		for _, p := range granted(t, render(t, h, "lockstep", "lockstep-system", everything+c.values)) {
+			got[p.resource] = true
+		}
+		for resource := range strings.FieldsSeq(c.has) {
+			if !got[resource] {
+				t.Errorf("%s: no permission on %s", name, resource)
+			}
+		}
+		for resource := range strings.FieldsSeq(c.lacks) {
+			if got[resource] {
+				t.Errorf("%s: a permission on %s", name, resource)
+			}
+		}
 	}
 }
 

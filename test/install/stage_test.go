@@ -162,6 +162,9 @@ func workload(kind, name, annotations, pod string, replicas int) string {
 // kinds are those that are followed.
 func (s switches) kinds() []string {
 	all := []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout", "CronJob"}
+	if len(s.only) > 0 {
+		all = s.only
+	}
 	if s.workers {
 		return append(all, "Worker")
 	}

@@ -17,8 +17,9 @@ type switches struct {
 	secrets []string
 	// listed: pull secrets and platforms are named; anyPlatform: the platforms are not.
 	listed, anyPlatform bool
-	// workers: a further kind is followed.
+	// workers: a further kind is followed; only: these built-in ones, and not all.
 	workers bool
+	only    []string
 	// admission: policies narrow what is written; env: in the other form.
 	admission, env bool
 	// namespaces are followed; none means all, or those with a label.
@@ -47,6 +48,9 @@ namespaceSelector: %q
 	if s.listed && !s.anyPlatform {
 		images += ", platforms: [linux/amd64]"
 	}
+	if len(s.only) > 0 {
+		v += "builtInKinds: [" + strings.ToLower(strings.Join(s.only, ", ")) + "]\n"
+	}
 	if s.workers {
 		v += "kinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}]\n"
 	}
@@ -66,7 +70,7 @@ func (s switches) String() string {
 	var on []string
 	for name, is := range map[string]bool{
 		"reload": s.reload, "revisions": s.revisions, "images": s.images, "pods": s.pods, "observe": s.observe, "listed": s.listed, "any platform": s.anyPlatform, "workers": s.workers,
-		"admission": s.admission, "env": s.env,
+		"admission": s.admission, "env": s.env, "only " + strings.Join(s.only, " "): len(s.only) > 0,
 		"secrets": len(s.secrets) > 0, "namespaces": len(s.namespaces) > 0, "selector": s.selector != "",
 	} {
 		if is {

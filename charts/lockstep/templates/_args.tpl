@@ -22,6 +22,9 @@
 {{- with $v.namespaceSelector }}
 - {{ printf "--namespace-selector=%s" . | quote }}
 {{- end }}
+{{- if ne (len $v.builtInKinds) 5 }}
+- {{ printf "--built-in-kinds=%s" (join "," $v.builtInKinds) | quote }}
+{{- end }}
 {{- range $v.kinds }}
 - {{ printf "--kind=%s" .kind | quote }}
 {{- end }}
@@ -51,6 +54,9 @@
 {{- end }}
 {{- with .platforms }}
 - {{ printf "--image-platforms=%s" (join "," .) | quote }}
+{{- end }}
+{{- with .defaultPlatform }}
+- {{ printf "--image-default-platform=%s" . | quote }}
 {{- end }}
 {{- with .pullSecrets }}
 - {{ printf "--image-pull-secrets=%s" (join "," .) | quote }}

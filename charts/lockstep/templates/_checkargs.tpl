@@ -37,6 +37,7 @@ ports and volumes follow the values.
 --images: use the value images.enabled instead
 --image-interval: use the value images.interval instead
 --image-platforms: use the value images.platforms instead
+--image-default-platform: use the value images.defaultPlatform instead
 --image-pull-secrets: use the value images.pullSecrets instead
 --docker-config-namespaces: use the value images.dockerConfigNamespaces instead
 --cloud-identity-namespaces: use the value images.cloudIdentityNamespaces instead
@@ -46,6 +47,7 @@ ports and volumes follow the values.
 --observe: use the value observe instead
 --namespaces: use the value namespaces instead
 --namespace-selector: use the value namespaceSelector instead
+--built-in-kinds: use the value builtInKinds instead
 --kind: use the value kinds instead
 --quiet: use the value quiet instead
 --max-delay: use the value maxDelay instead

@@ -20,7 +20,7 @@ not among them: one file of values may serve clusters with and without Prometheu
 {{- define "lockstep.needs" -}}
 reload.enabled: [reload.auto, podStrategies.enabled]
 revisions.enabled: [revisions.secretNamespaces, revisions.grace]
-images.enabled: [images.pullSecrets, images.platforms, images.interval, images.dockerConfigNamespaces, images.webhook.enabled]
+images.enabled: [images.pullSecrets, images.platforms, images.defaultPlatform, images.interval, images.dockerConfigNamespaces, images.webhook.enabled]
 images.webhook.enabled: [images.webhook.secretName, networkPolicy.webhookFrom]
 networkPolicy.enabled: [networkPolicy.metricsFrom, networkPolicy.webhookFrom, networkPolicy.egress]
 serviceAccount.create: [serviceAccount.annotations]

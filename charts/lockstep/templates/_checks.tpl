@@ -102,13 +102,16 @@ it finds none at all.
 {{- end -}}
 {{- end -}}
 
-{{/* lockstep.checkKinds: the controller refuses a kind that it would watch twice. */}}
+{{/* lockstep.checkKinds: the controller refuses a kind that it would watch twice, and needs one kind. */}}
 {{- define "lockstep.checkKinds" -}}
+{{- if not (or .Values.builtInKinds .Values.kinds) -}}
+{{- fail "\n\nbuiltInKinds and kinds are empty, so that no workload would be followed: name a kind, or set replicas=0 to stop the controller" -}}
+{{- end -}}
 {{- $followed := list "apps/Deployment" "apps/StatefulSet" "apps/DaemonSet" "batch/CronJob" "argoproj.io/Rollout" -}}
 {{- range .Values.kinds -}}
 {{- $kind := printf "%s/%s" (include "lockstep.groupOf" .kind) (first (splitList "=" .kind) | splitList "/" | last) -}}
 {{- if has $kind $followed -}}
-{{- fail (printf "\n\nkinds has %q, which is followed already: take it out" .kind) -}}
+{{- fail (printf "\n\nkinds has %q, which is known already: take it out; builtInKinds lists the built-in kinds" .kind) -}}
 {{- end -}}
 {{- $followed = append $followed $kind -}}
 {{- end -}}

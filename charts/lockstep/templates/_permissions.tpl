@@ -29,37 +29,47 @@ exactly these and compares them with the requests that the API server has logged
   verbs: [list, watch]
 {{- end }}
 {{- if or $moves $v.revisions.enabled }}
+{{- with include "lockstep.appsResources" $v }}
 # What uses them, and what is rolled: one patch of the pod template.
 - apiGroups: [apps]
-  resources: [deployments, statefulsets, daemonsets]
-  verbs: {{ include "lockstep.workloadVerbs" . }}
+  resources: [{{ . }}]
+  verbs: {{ include "lockstep.workloadVerbs" $ }}
+{{- end }}
+{{- if has "rollout" $v.builtInKinds }}
 # Where Argo Rollouts is not installed this grants nothing.
 - apiGroups: [argoproj.io]
   resources: [rollouts]
   verbs: {{ include "lockstep.workloadVerbs" . }}
+{{- end }}
+{{- if has "cronjob" $v.builtInKinds }}
 # The next Job reads new content by itself; only a new image is written.
 - apiGroups: [batch]
   resources: [cronjobs]
   verbs: [list, watch{{ if and $v.images.enabled (not $v.observe) }}, patch{{ end }}]
+{{- end }}
 {{- range $v.kinds }}
 - apiGroups: [{{ include "lockstep.groupOf" .kind | quote }}]
   resources: [{{ .resource | quote }}]
   verbs: {{ include "lockstep.workloadVerbs" $ }}
 {{- end }}
+{{- with include "lockstep.revisionResources" $v }}
 # Which revision shows what was delivered{{ if $v.revisions.enabled }}, and which one owns what it was started with{{ end }}.
 - apiGroups: [apps]
-  resources: [replicasets, controllerrevisions]
+  resources: [{{ . }}]
   verbs: [list{{ if $v.revisions.enabled }}, watch{{ end }}]
+{{- end }}
 # What people see with "kubectl describe".
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
 {{- end }}
 {{- if $v.revisions.enabled }}
+{{- if has "cronjob" $v.builtInKinds }}
 # Jobs are the revisions of CronJobs.
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [list, watch]
+{{- end }}
 {{- if not $v.observe }}
 # Owner references are written, nothing else. RBAC cannot narrow it to them.
 - apiGroups: [""]
@@ -89,6 +99,23 @@ exactly these and compares them with the requests that the API server has logged
 {{- end }}
 {{- end -}}
 
+{{/* lockstep.appsResources are those of the followed built-in kinds in the group apps: "deployments, daemonsets". */}}
+{{- define "lockstep.appsResources" -}}
+{{- $resources := list -}}
+{{- range list "deployment" "statefulset" "daemonset" -}}
+{{- if has . $.builtInKinds -}}{{- $resources = append $resources (printf "%ss" .) -}}{{- end -}}
+{{- end -}}
+{{- join ", " $resources -}}
+{{- end -}}
+
+{{/* lockstep.revisionResources are those of their revisions. A further kind may have either. */}}
+{{- define "lockstep.revisionResources" -}}
+{{- $resources := list -}}
+{{- if or (has "deployment" .builtInKinds) (has "rollout" .builtInKinds) .kinds -}}{{- $resources = append $resources "replicasets" -}}{{- end -}}
+{{- if or (has "statefulset" .builtInKinds) (has "daemonset" .builtInKinds) .kinds -}}{{- $resources = append $resources "controllerrevisions" -}}{{- end -}}
+{{- join ", " $resources -}}
+{{- end -}}
+
 {{/* lockstep.groupOf is the group of group/version/Kind=path; version/Kind=path has none. */}}
 {{- define "lockstep.groupOf" -}}
 {{- $parts := splitList "/" (first (splitList "=" .)) -}}
@@ -104,7 +131,7 @@ exactly these and compares them with the requests that the API server has logged
   resources: [namespaces]
   verbs: [list, watch]
 {{- end }}
-{{- if and $v.images.enabled (not $v.images.platforms) }}
+{{- if and $v.images.enabled (not $v.images.platforms) (not $v.images.defaultPlatform) }}
 # The platforms that an image must have.
 - apiGroups: [""]
   resources: [nodes]

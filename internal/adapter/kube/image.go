@@ -22,6 +22,11 @@ type PullSettings struct {
 	OS, Architecture string
 }
 
+// Allows reports whether the node selector allows nodes of a platform.
+func (s PullSettings) Allows(system, architecture string) bool {
+	return (s.OS == "" || s.OS == system) && (s.Architecture == "" || s.Architecture == architecture)
+}
+
 // ImageOf finds the image of a container.
 func (w *Workload) ImageOf(container string) (ContainerImage, bool) {
 	for _, i := range w.Images {

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +96,16 @@ func NewKind(r Row) Kind {
 // Kinds returns the kinds that are followed by default.
 func Kinds() []Kind {
 	return []Kind{Deployment(), StatefulSet(), DaemonSet(), CronJob(), Rollout()}
+}
+
+// Off returns the kinds of Kinds that aren't among the followed ones.
+func Off(followed []Kind) []Kind {
+	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return HasKind(followed, k.GroupKind()) })
+}
+
+// HasKind reports whether one of the kinds is this one.
+func HasKind(kinds []Kind, kind schema.GroupKind) bool {
+	return slices.ContainsFunc(kinds, func(k Kind) bool { return k.GroupKind() == kind })
 }
 
 // Deployment is the kind of Deployments.

@@ -61,6 +61,8 @@ func endsByAnother(r Reason) string {
 		return "a controller that follows ConfigMaps and Secrets"
 	case ImagesOff:
 		return "a controller that follows images"
+	case KindOff:
+		return "a controller that follows this kind of workload"
 	default:
 		return ""
 	}

@@ -48,6 +48,9 @@ const (
 	Unpinned Reason = "Unpinned"
 	// Pinned: the template contains a digest that another writer chose.
 	Pinned Reason = "Pinned"
+	// Enforced: the template contains a digest that another writer chose, and the workload
+	// asks for the newest one all the same.
+	Enforced Reason = "Enforced"
 	// Accepted: the template doesn't contain the digest, and stays as it is: a user
 	// released it, or it was only observed.
 	Accepted Reason = "Accepted"
@@ -72,6 +75,8 @@ const (
 	// ReloadOff: the workload asks for ConfigMaps or Secrets, and this controller doesn't
 	// follow them.
 	ReloadOff Reason = "ReloadOff"
+	// KindOff: the workload asks to be followed, and this controller doesn't follow its kind.
+	KindOff Reason = "KindOff"
 	// InvalidAnnotation: a setting isn't understood; the workload is left alone until it
 	// is corrected.
 	InvalidAnnotation Reason = "InvalidAnnotation"
@@ -214,6 +219,7 @@ func FollowExplanations() []Explanation {
 		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},
 		{Reloaded, "The pod template was changed to the current versions: one rollout."},
 		{ReloadOff, "The workload asks for ConfigMaps or Secrets, and this controller was started without following any."},
+		{KindOff, "The workload asks to be followed, and this controller was started without its kind: it neither reads nor changes such workloads. What is on record of them stays."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
 		{ReloadFailed, "The API server refused the change; it is tried again. If an admission policy denied it, the message starts with the policy's, and the change is tried again every half hour."},
 	}
@@ -225,6 +231,7 @@ func ImageExplanations() []Explanation {
 		{Unresolved, "No registry has said yet which digest the annotation of the container stands for, or the last answer was a refusal, which an event reports. The image stays as it is."},
 		{Unpinned, "The pod template has no digest of the repository and tags that the annotation of the container asks for: the image is pinned."},
 		{Pinned, "The image has a digest that another writer chose (a person, a pipeline). It stays until the tag has another digest."},
+		{Enforced, "The image has a digest that another writer chose, and the workload has the annotation `lockstep.dev/enforce: \"true\"`: the digest that the annotation of the container stands for replaces it."},
 		{Accepted, "The pod template does not have the newest digest, and stays as it is until the tag has another one: a user accepted the reverted image with `lockstep release`, or the new digest was only observed. A forced `lockstep roll` rolls out the newest digest."},
 		{Contested, "Another writer has reverted the image for the third time within an hour. Lockstep doesn't pin it again until the annotation or the digest of the tag changes, or `lockstep release`. The event has the rule by which Argo CD ignores the field."},
 		{Quarantined, "The rollout of this digest failed here, and Lockstep restored the previous one. The next digest is tried; `lockstep release` allows this one again."},

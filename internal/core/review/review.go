@@ -177,6 +177,9 @@ func (r *report) contradictions(annotations map[string]string, intent settings.I
 		r.add(Contradiction, Annotations, settings.Strategy, fmt.Sprintf(
 			"annotation %s: %s does not change the pod template, and an image comes with it: %s is never delivered; use template", settings.Strategy, intent.Strategy, intent.Images[0].Key()))
 	}
+	if _, set := annotations[settings.Enforce]; set && len(intent.Images)+len(intent.Mistakes.Refused) == 0 {
+		r.add(Contradiction, Annotations, settings.Enforce, fmt.Sprintf("annotation %s has no effect without %sCONTAINER", settings.Enforce, settings.ImagePrefix))
+	}
 	if intent.Mode != settings.Never || len(intent.Images) > 0 {
 		return
 	}

@@ -98,6 +98,16 @@ func TestOfWorkload(t *testing.T) {
 		"EvictImage": {"an image comes with the template", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Strategy: "evict", settings.ImagePrefix + "web": "nginx:1"}}, []string{
 			"warning Contradiction annotations: annotation lockstep.dev/strategy: evict does not change the pod template, and an image comes with it: image.lockstep.dev/web is never delivered; use template",
 		}},
+		"Enforce": {"there is an image", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Enforce: "true", settings.ImagePrefix + "web": "nginx:1"}}, nil},
+		"EnforceNoImage": {"there is none", review.Workload{Annotations: set(settings.Enforce, "true")}, []string{
+			"warning Contradiction annotations: annotation lockstep.dev/enforce has no effect without image.lockstep.dev/CONTAINER",
+		}},
+		"EnforceMaybe": {"neither true nor false", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Enforce: "maybe", settings.ImagePrefix + "web": "nginx:1"}}, []string{
+			`error InvalidValue annotations: annotation lockstep.dev/enforce: "maybe" is not understood; accepted: true or false`,
+		}},
+		"EnforceLabel": {"a label is not read", review.Workload{Labels: set(settings.Enforce, "true")}, []string{
+			"error MisplacedKey labels: label lockstep.dev/enforce has no meaning on a Deployment; it is for the annotations of a workload",
+		}},
 		"RefreshEnv": {"no refresh reaches an environment", review.Workload{Refs: []podrefs.Ref{mounted, env}, Annotations: set(settings.Strategy, "refresh")}, []string{
 			"warning Contradiction annotations: annotation lockstep.dev/strategy: a refresh does not reach secret/db, which is read as environment or by sub-path: use evict or template",
 		}},

@@ -18,6 +18,9 @@ type ImageRequest struct {
 	// Platform is the one whose image is pinned instead of the index, such as linux/arm64;
 	// empty for the index.
 	Platform string
+	// ByDefault is true when Platform is the controller's default: a pod that selects nodes of
+	// another platform doesn't use it.
+	ByDefault bool
 	// Annotation is the requesting annotation, if it isn't one of our own.
 	Annotation string
 }
@@ -27,8 +30,11 @@ func (r ImageRequest) Key() string { return cmp.Or(r.Annotation, ImagePrefix+r.C
 
 const (
 	acceptedImage    = "REPOSITORY:SPEC, such as registry.example/app:1.4.*; SPEC is a tag, a glob, a range such as ^1.4, or /regex/"
-	acceptedPlatform = "OS/ARCHITECTURE or OS/ARCHITECTURE/VARIANT, such as linux/arm64"
+	acceptedPlatform = "OS/ARCHITECTURE or OS/ARCHITECTURE/VARIANT, such as linux/arm64, or index"
 )
+
+// IndexPlatform requests the index, where the controller has a default platform.
+const IndexPlatform = "index"
 
 // isForImages reports whether a key is about the image of a container.
 func isForImages(key string) bool {
@@ -37,7 +43,7 @@ func isForImages(key string) bool {
 
 // readImages reads the requests for container images. An annotation that isn't understood
 // affects only its own container.
-func (in *Intent) readImages(annotations map[string]string) {
+func (in *Intent) readImages(annotations map[string]string, platform string) {
 	if excess := TooManyContainerKeys(annotations, isForImages); excess != "" {
 		in.TooMany = excess
 		return
@@ -53,12 +59,18 @@ func (in *Intent) readImages(annotations map[string]string) {
 			in.Mistakes.Refused = append(in.Mistakes.Refused, refusal(key, err))
 			continue
 		}
-		platform, set := annotations[PlatformPrefix+container]
-		platform = strings.TrimSpace(platform)
-		if set && !isPlatform(platform) {
+		request := ImageRequest{Container: container, Image: image}
+		own, set := annotations[PlatformPrefix+container]
+		switch own = strings.TrimSpace(own); {
+		case !set:
+			request.Platform, request.ByDefault = platform, platform != ""
+		case own == IndexPlatform:
+		case isPlatform(own):
+			request.Platform = own
+		default:
 			continue // checkPlatform reports it, and Lockstep doesn't guess another platform.
 		}
-		in.Images = append(in.Images, ImageRequest{Container: container, Image: image, Platform: platform})
+		in.Images = append(in.Images, request)
 	}
 	slices.SortFunc(in.Images, func(a, b ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
 	slices.Sort(in.Mistakes.Refused)
@@ -73,7 +85,7 @@ func (in *Intent) checkPlatform(annotations map[string]string, key string) {
 	value := strings.TrimSpace(annotations[key])
 	if _, asked := annotations[ImagePrefix+container]; !asked {
 		in.Mistakes.Refused = append(in.Mistakes.Refused, fmt.Sprintf("annotation %s has no effect without %s", key, ImagePrefix+container))
-	} else if !isPlatform(value) {
+	} else if value != IndexPlatform && !isPlatform(value) {
 		in.Mistakes.Refused = append(in.Mistakes.Refused, Problem{Key: key, Value: value, Accepted: acceptedPlatform}.String())
 	}
 }

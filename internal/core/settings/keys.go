@@ -19,6 +19,8 @@ const (
 	Release = Prefix + "release"
 	// Observe on a workload or a namespace: decide and report, but don't change anything.
 	Observe = Prefix + "observe"
+	// Enforce on a workload: replace digests that other writers choose for its images.
+	Enforce = Prefix + "enforce"
 )
 
 // Prefixes of keys that users write, each followed by the name of a container.

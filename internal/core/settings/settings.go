@@ -50,7 +50,9 @@ type Intent struct {
 	// Observe reports decisions and doesn't change anything.
 	Observe bool
 	// Images are the requests for container images, sorted by container.
-	Images   []ImageRequest
+	Images []ImageRequest
+	// Enforce replaces digests that other writers choose for these containers.
+	Enforce  bool
 	Mistakes Mistakes
 }
 
@@ -134,6 +136,9 @@ type Defaults struct {
 	Observe bool
 	// Quiet is the quiet window of workloads that do not set their own.
 	Quiet time.Duration
+	// Platform is the one whose image is pinned for containers that do not set their own; empty
+	// for the index.
+	Platform string
 }
 
 const (
@@ -159,20 +164,23 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	}
 	in.Observe = defaults.Observe
 	in.readNamespaceObserve(namespace)
-	in.readObserve(workload)
+	// A controller or namespace that observes isn't overruled: observing promises that
+	// Lockstep doesn't write there.
+	in.Observe = in.readBool(workload, Observe) || in.Observe
+	in.Enforce = in.readBool(workload, Enforce)
 	in.Quiet = defaults.Quiet
 	in.readQuiet(workload)
 	in.readStrategy(workload)
 	in.readRelease(workload)
 	in.HeldBy, in.Held = workload[Hold]
 	in.Mistakes.Unknown = unknown(workload)
-	in.readImages(workload)
+	in.readImages(workload, defaults.Platform)
 	return in
 }
 
 // ForWorkloads are the annotations that have a meaning on a workload.
 func ForWorkloads() []string {
-	return []string{Reload, Quiet, Strategy, Hold, Release, Observe}
+	return []string{Reload, Quiet, Strategy, Hold, Release, Observe, Enforce}
 }
 
 func unknown(workload map[string]string) []string {
@@ -353,20 +361,14 @@ func (in *Intent) readRelease(annotations map[string]string) {
 	in.Release = version
 }
 
-func (in *Intent) readObserve(annotations map[string]string) {
-	value, set := annotations[Observe]
-	if !set {
-		return
+// readBool reads a switch of the workload, false when it isn't set or isn't understood.
+func (in *Intent) readBool(annotations map[string]string, key string) bool {
+	value, set := annotations[key]
+	word := strings.TrimSpace(value)
+	if set && word != "true" && word != "false" {
+		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: key, Value: value, Accepted: acceptedBool})
 	}
-	switch strings.TrimSpace(value) {
-	case "true":
-		in.Observe = true
-	case "false":
-		// A controller or namespace that observes isn't overruled: observing promises
-		// that Lockstep doesn't write there.
-	default:
-		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
-	}
+	return word == "true"
 }
 
 // readNamespaceObserve treats a value that it doesn't understand as true: a user who

@@ -65,6 +65,8 @@ func TestForWorkload(t *testing.T) {
 			in.Mistakes.Warnings = []settings.Problem{{Key: settings.Observe, Value: "yes", Accepted: "true or false"}}
 		})},
 		"ObserveIsAVow": {reason: "an observing controller writes nothing, whatever a workload says", workload: map[string]string{settings.Reload: "auto", settings.Observe: "false"}, defaults: settings.Defaults{Observe: true}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
+		"Enforce":       {reason: "no digest of another writer is wanted", workload: on(settings.Enforce, " true"), want: settings.Intent{Auto: true, Quiet: quiet, Enforce: true}},
+		"EnforceNot":    {reason: "as without it", workload: on(settings.Enforce, "false"), want: settings.Intent{Auto: true, Quiet: quiet}},
 		"Evict":         {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: " evict"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyEvict })},
 		"Refresh":       {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: "refresh"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh })},
 		"Release":       {reason: "up to this version", workload: map[string]string{settings.Reload: "auto", settings.Release: " 4711 "}, want: with(follow, func(in *settings.Intent) { in.Release = 4711 })},
@@ -114,6 +116,7 @@ func TestEveryBadValueIsAProblem(t *testing.T) {
 		"QuietHuge":        {"more than a duration holds", settings.Quiet, "99999999999h", []string{"10s"}},
 		"ObserveWord":      {"not a truth", settings.Observe, "yes", []string{"true", "false"}},
 		"ObserveEmpty":     {"not a truth", settings.Observe, "", []string{"true", "false"}},
+		"EnforceWord":      {"not a truth", settings.Enforce, "maybe", []string{"true", "false"}},
 		"ControlCharacter": {"hostile text is quoted", settings.Reload, "a\x1b[31m\nb", []string{"auto"}},
 	}
 	for name, tc := range cases {

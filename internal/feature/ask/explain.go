@@ -124,7 +124,7 @@ func Explain(s Situation) Explanation {
 // they may exclude the workload.
 func (s Situation) state() Report {
 	intent := s.Live.Intent
-	return s.Serves.State(s.told(), s.Workload.Key.Namespace, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
+	return s.Serves.State(s.told(), s.Workload.Key, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
 }
 
 func (s Situation) told() Report {

@@ -106,7 +106,7 @@ func (p *planner) decide(ctx context.Context) error {
 		// Only a Rollout's status shows from which revision a planned template creates pods.
 		now.estimate = now.estimate || w.Kind.RevisionLabel != "" && now.changesTemplate()
 		now.assumed = p.assumedOf(now.after)
-		p.plan.Workloads = append(p.plan.Workloads, p.Serves.planned(now.row()))
+		p.plan.Workloads = append(p.plan.Workloads, p.Serves.planned(now.row(), key))
 	}
 	if !p.KeyKnown && slices.ContainsFunc(p.plan.Workloads, func(w PlannedWorkload) bool { return w.Estimate }) {
 		p.note("the installation key cannot be read: Secrets are compared with those of the cluster, and not with what was delivered")

@@ -28,7 +28,7 @@ type Serves struct {
 	ReloadOff, ImagesOff bool
 	// Observe is true for a controller that doesn't write to workloads.
 	Observe bool
-	// Kinds are the kinds of workloads.
+	// Kinds are the kinds of workloads; nil when nothing is known.
 	Kinds []kube.Kind
 	// Watches reports whether a namespace is watched; nil when nothing is known.
 	Watches func(namespace string) bool
@@ -65,7 +65,7 @@ func ServedBy(ctx context.Context, c client.Reader, found []installation.Found) 
 
 // State corrects a state by the flags: an input that the controller doesn't follow may have
 // changed since, whatever the record shows. Sources and images are what the workload asks for.
-func (v Serves) State(s Report, namespace string, sources, images bool) Report {
+func (v Serves) State(s Report, workload kube.Key, sources, images bool) Report {
 	sourcesOff, imagesOff := sources && v.ReloadOff, images && v.ImagesOff
 	// The record may still be about the inputs that the controller follows.
 	isOpen := s.IsInStep() || s.From == FromEstimate || sources == sourcesOff && images == imagesOff
@@ -73,8 +73,10 @@ func (v Serves) State(s Report, namespace string, sources, images bool) Report {
 		return Report{Reason: string(reason), Ends: input.Ends(reason), From: FromFlags}
 	}
 	switch {
-	case !v.watches(namespace):
+	case !v.watches(workload.Namespace):
 		return Report{Reason: NotWatched, Message: notWatched, Ends: "the controller watching the namespace, by its flags or a label", From: FromFlags}
+	case !v.follows(workload):
+		return off(input.KindOff)
 	case isOpen && sourcesOff:
 		return off(input.ReloadOff)
 	case isOpen && imagesOff:
@@ -91,12 +93,16 @@ func (v Serves) inputs(row Summary, e record.Entry) []InputStatus {
 	}
 	kept := maps.Clone(e.Inputs)
 	maps.DeleteFunc(kept, func(id input.ID, _ record.Delivered) bool {
-		return !v.watches(row.Namespace) || id.IsSource() && v.ReloadOff || !id.IsSource() && v.ImagesOff
+		return !v.watches(row.Namespace) || row.State.Reason == string(input.KindOff) || id.IsSource() && v.ReloadOff || !id.IsSource() && v.ImagesOff
 	})
 	return inputsOnRecord(record.Entry{Inputs: kept})
 }
 
 func (v Serves) watches(namespace string) bool { return v.Watches == nil || v.Watches(namespace) }
+
+func (v Serves) follows(workload kube.Key) bool {
+	return v.Kinds == nil || kube.HasKind(v.Kinds, workload.GroupKind)
+}
 
 // isPast reports whether a warning about flags is outdated.
 func (v Serves) isPast(reason string) bool {
@@ -105,13 +111,16 @@ func (v Serves) isPast(reason string) bool {
 
 // planned corrects a plan by the flags: the controller doesn't roll out inputs that it
 // doesn't follow.
-func (v Serves) planned(row PlannedWorkload) PlannedWorkload {
+func (v Serves) planned(row PlannedWorkload, workload kube.Key) PlannedWorkload {
 	reason, because := input.Reason(NotWatched), notWatched
 	switch {
-	case v.watches(row.Namespace) && !v.ReloadOff:
-		return row
-	case v.watches(row.Namespace):
+	case !v.watches(row.Namespace):
+	case !v.follows(workload):
+		reason, because = input.KindOff, "the controller does not follow this kind of workload"
+	case v.ReloadOff:
 		reason, because = input.ReloadOff, "the controller follows no ConfigMaps and Secrets"
+	default:
+		return row
 	}
 	switch row.Would {
 	case WouldStart, WouldNothing, WouldUnfollow, WouldRollByTemplate:

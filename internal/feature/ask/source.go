@@ -102,7 +102,7 @@ func (s Source) users() []SourceUser {
 		if s.Gone {
 			on.Current = "absent"
 		}
-		state := s.Serves.State(onRecord(entry), s.Namespace, true, false)
+		state := s.Serves.State(onRecord(entry), key, true, false)
 		if state.From == FromFlags {
 			on.Current = "not known" // the record is from when the controller still followed it
 		}

@@ -104,6 +104,8 @@ func TestStatusOf(t *testing.T) {
 		"WasHeld":    {"nobody looks whether it still is", Known{Entries: entries(record.Entry{UID: web.UID, Decision: record.Decision{Reason: input.Held}}), Serves: Serves{ReloadOff: true}}, string(input.ReloadOff), FromFlags, false},
 		"NoImage":    {"it asks for none", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{ImagesOff: true}}, string(input.InStep), FromRecord, false},
 		"NotWatched": {"whatever is on record", Known{Entries: entries(record.Entry{UID: web.UID, Decision: record.Decision{Reason: input.Held}}), Serves: Serves{Watches: func(ns string) bool { return ns != "shop" }}}, NotWatched, FromFlags, false},
+		"KindOff":    {"whatever is on record", Known{Entries: entries(record.Entry{UID: web.UID, Decision: record.Decision{Reason: input.Held}}), Serves: Serves{Kinds: []kube.Kind{kube.CronJob()}}}, string(input.KindOff), FromFlags, false},
+		"KindOn":     {"it is one of several", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{Kinds: []kube.Kind{kube.CronJob(), kind}}}, string(input.InStep), FromRecord, false},
 		"Watched":    {"it is another one that is not", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{Watches: func(ns string) bool { return ns == "shop" }}}, string(input.InStep), FromRecord, false},
 		"Old":        {"another event of what is not on record is about the past", Known{Entries: entries(record.Entry{UID: "other"}), Events: told(input.Held)}, NotOnRecord, FromEstimate, true},
 	}
@@ -123,20 +125,21 @@ func TestStatusOf(t *testing.T) {
 func TestStatusInputs(t *testing.T) {
 	t.Parallel()
 	e := record.Entry{Inputs: map[input.ID]record.Delivered{input.ConfigMap("app"): {}, input.Image("web"): {}}}
-	byFlags := Summary{Namespace: "shop", State: Report{From: FromFlags}}
 	cases := map[string]struct {
+		reason input.Reason
 		serves Serves
 		want   []string
 	}{
-		"ImagesOff":  {Serves{ImagesOff: true}, []string{"configmap/app"}},
-		"ReloadOff":  {Serves{ReloadOff: true}, []string{"image/web"}},
-		"NotWatched": {Serves{Watches: func(string) bool { return false }}, nil},
+		"ImagesOff":  {input.ImagesOff, Serves{ImagesOff: true}, []string{"configmap/app"}},
+		"ReloadOff":  {input.ReloadOff, Serves{ReloadOff: true}, []string{"image/web"}},
+		"NotWatched": {NotWatched, Serves{Watches: func(string) bool { return false }}, nil},
+		"KindOff":    {input.KindOff, Serves{}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, i := range tc.serves.inputs(byFlags, e) {
+			for _, i := range tc.serves.inputs(Summary{Namespace: "shop", State: Report{Reason: string(tc.reason), From: FromFlags}}, e) {
 				got = append(got, i.Input)
 			}
 			if !slices.Equal(got, tc.want) {
@@ -164,7 +167,7 @@ func TestServes(t *testing.T) {
 		"ImagesOff":      {Serves{ImagesOff: true}, held, false, true, input.ImagesOff},
 		"NothingIsKnown": {Serves{}, held, true, true, input.Held},
 	} {
-		if got := tc.serves.State(tc.state, "shop", tc.sources, tc.images); got.Reason != string(tc.want) {
+		if got := tc.serves.State(tc.state, kube.Key{Namespace: "shop"}, tc.sources, tc.images); got.Reason != string(tc.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -185,8 +188,9 @@ func TestServesPlan(t *testing.T) {
 		"Itself":     {elsewhere, WouldRollByTemplate, WouldRollByTemplate, input.Reloaded},
 		"ReloadOff":  {Serves{ReloadOff: true}, WouldEvict, WouldNothing, input.ReloadOff},
 		"Watched":    {Serves{Watches: func(string) bool { return true }}, WouldRoll, WouldRoll, input.Reloaded},
+		"KindOff":    {Serves{Kinds: []kube.Kind{kube.CronJob()}}, WouldRoll, WouldNothing, input.KindOff},
 	} {
-		if got := tc.serves.planned(PlannedWorkload{Would: tc.would, Reason: input.Reloaded}); got.Would != tc.want || got.Reason != tc.reason {
+		if got := tc.serves.planned(PlannedWorkload{Would: tc.would, Reason: input.Reloaded}, kube.Key{GroupKind: kube.Deployment().GroupKind()}); got.Would != tc.want || got.Reason != tc.reason {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

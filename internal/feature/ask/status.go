@@ -61,7 +61,7 @@ func StatusOf(k Known) []Summary {
 		} else {
 			continue
 		}
-		row.State = k.Serves.State(row.State, row.Namespace, intent.Mode == settings.Follow || hasSource(entry), len(intent.Images) > 0)
+		row.State = k.Serves.State(row.State, w.Key, intent.Mode == settings.Follow || hasSource(entry), len(intent.Images) > 0)
 		row.Inputs = k.Serves.inputs(row, entry)
 		rows = append(rows, row)
 	}

@@ -379,7 +379,7 @@ func ofWorkload(r input.Reason) bool {
 	case input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
 		input.Reloaded, input.WouldReload, input.ReloadFailed, input.StrategyOff, input.Evicting, input.Evicted,
 		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources, input.TooManyKeys,
-		input.RecordTooNew, input.BeyondStrategy, input.Released, input.Paused, input.AwaitsPods, input.OtherInstallation, input.Following, input.RecordFull, input.RecordUnwritable, input.ReloadOff:
+		input.RecordTooNew, input.BeyondStrategy, input.Released, input.Paused, input.AwaitsPods, input.OtherInstallation, input.Following, input.RecordFull, input.RecordUnwritable, input.ReloadOff, input.KindOff:
 		return true
 	default:
 		return false

@@ -187,6 +187,8 @@ func TestDecide(t *testing.T) {
 		"StrategyOn": {"nothing is wrong with it", func(f *doctor.Facts) {
 			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"})
 		}, doctor.Settings, doctor.OK, nil},
+		"KindOff":   {"nobody looks at them", func(f *doctor.Facts) { f.Kinds.Asking = []string{"cronjob/nightly in shop"} }, doctor.Settings, doctor.Warning, []string{"cronjob/nightly in shop (KindOff)", "switch the kind on"}},
+		"KindsOff":  {"it is meant", func(f *doctor.Facts) { f.Kinds.Off = []string{"cronjob", "rollout"} }, doctor.Kinds, doctor.OK, []string{"switched off: cronjob, rollout"}},
 		"Beyond":    {"nobody looks at them", func(f *doctor.Facts) { f.Namespaces.Beyond = []string{"cart", "shop"} }, doctor.Settings, doctor.Warning, []string{"does not watch: cart, shop"}},
 		"Unwatched": {"what a person asks about is not followed", func(f *doctor.Facts) { f.Namespaces.Unwatched = "shop" }, doctor.Settings, doctor.Warning, []string{"does not watch namespace shop"}},
 		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {

@@ -68,6 +68,9 @@ type PermissionFacts struct {
 type KindFacts struct {
 	Served []Served
 	Err    error
+	// Off are the built-in kinds that the controller's flags switch off, and Asking the
+	// workloads of these kinds that ask to be followed.
+	Off, Asking []string
 }
 
 // ClockFacts are the API server's time and ours.

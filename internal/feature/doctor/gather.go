@@ -81,6 +81,7 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 	o.Watched = f.within(o.Watched, configured, namespaces)
 	f.readWorkloads(ctx, o, configured, namespaces)
 	f.readBeyond(ctx, o, configured, namespaces)
+	f.readOff(ctx, o, configured, namespaces)
 	f.readSources(ctx, o)
 	f.readPending(ctx, o)
 	f.Registries = f.askRegistries(ctx, o, configured)

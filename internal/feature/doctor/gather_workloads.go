@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
@@ -62,18 +63,36 @@ func (f *Facts) readBeyond(ctx context.Context, o Options, c installation.Config
 	}
 	found := map[string]bool{}
 	for _, kind := range c.Kinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		_ = everyPage(ctx, o.Client, list, corev1.NamespaceAll, func(object client.Object) error {
-			ns := object.GetNamespace()
-			intent := settings.Native{}.Intent(ours(object.GetAnnotations()), ours(all[ns].annotations))
-			if asks := intent.Mode == settings.Follow || len(intent.Images) > 0; asks && !c.Watches(ns, all[ns].labels) {
+		_ = everyPage(ctx, o.Client, metadataList(kind.GroupVersionKind), corev1.NamespaceAll, func(object client.Object) error {
+			if ns := object.GetNamespace(); all.asks(object) && !c.Watches(ns, all[ns].labels) {
 				found[ns] = true
 			}
 			return nil
 		})
 	}
 	f.Namespaces.Beyond = sortedKeys(found)
+}
+
+// readOff searches for workloads that ask to be followed and whose kind is switched off, as far
+// as they can be listed.
+func (f *Facts) readOff(ctx context.Context, o Options, c installation.Configured, all namespaces) {
+	for _, kind := range kube.Off(c.Kinds) {
+		f.Kinds.Off = append(f.Kinds.Off, kind.Name())
+		for _, ns := range o.Watched {
+			_ = everyPage(ctx, o.Client, metadataList(kind.GroupVersionKind), ns, func(object client.Object) error {
+				if all.asks(object) {
+					f.Kinds.Asking = append(f.Kinds.Asking, kind.Name()+"/"+object.GetName()+" in "+object.GetNamespace())
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// asks reports whether a workload asks to be followed, or its namespace does.
+func (n namespaces) asks(workload client.Object) bool {
+	intent := settings.Native{}.Intent(ours(workload.GetAnnotations()), ours(n[workload.GetNamespace()].annotations))
+	return intent.Mode == settings.Follow || len(intent.Images) > 0
 }
 
 // workloadOf keeps the parts that the checks need. It is false for an object that can't
@@ -135,7 +154,7 @@ func (f *Facts) readSources(ctx context.Context, o Options) {
 	f.Sources.Exist = map[SourceKey]bool{}
 	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
 		for _, ns := range o.Watched {
-			err := everyPage(ctx, o.Client, metadataList(string(kind)), ns, func(object client.Object) error {
+			err := everyPage(ctx, o.Client, metadataList(corev1.SchemeGroupVersion.WithKind(string(kind))), ns, func(object client.Object) error {
 				id := input.ID{Kind: kind, Name: object.GetName()}
 				f.Sources.Exist[SourceKey{object.GetNamespace(), id}] = true
 				f.note(id.String()+" in "+object.GetNamespace(), review.OfSource(string(kind), ours(object.GetAnnotations()), ours(object.GetLabels()), o.Nearest))
@@ -149,9 +168,9 @@ func (f *Facts) readSources(ctx context.Context, o Options) {
 	}
 }
 
-// metadataList is a list of the metadata of a kind of the core group.
-func metadataList(kind string) *metav1.PartialObjectMetadataList {
+// metadataList is a list of the metadata of a kind.
+func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	return list
 }

@@ -164,6 +164,9 @@ func checkKinds(f Facts) Check {
 	if len(absent) > 0 {
 		c.Found += "; not installed: " + strings.Join(absent, ", ")
 	}
+	if len(f.Kinds.Off) > 0 {
+		c.Found += "; switched off: " + strings.Join(f.Kinds.Off, ", ")
+	}
 	return c
 }
 

@@ -27,7 +27,7 @@ func (n namespaces) has(name string) bool {
 
 func (f *Facts) readNamespaces(ctx context.Context, o Options) namespaces {
 	all := namespaces{}
-	err := everyPage(ctx, o.Client, metadataList("Namespace"), "", func(object client.Object) error {
+	err := everyPage(ctx, o.Client, metadataList(corev1.SchemeGroupVersion.WithKind("Namespace")), "", func(object client.Object) error {
 		one := all[object.GetName()]
 		one.annotations, one.labels = ours(object.GetAnnotations()), object.GetLabels()
 		all[object.GetName()] = one

@@ -56,6 +56,11 @@ func checkSettings(f Facts) Check {
 		c.Details = append(c.Details, fmt.Sprintf("the controller evicts and refreshes no pods; workloads that ask for it: %d (%s)", moved, input.StrategyOff))
 		c.Do = also(c.Do, "switch the strategies on pods on in the controller, or take the annotations away")
 	}
+	if len(f.Kinds.Asking) > 0 {
+		c.Result = worse(c.Result, Warning)
+		c.Details = append(c.Details, fmt.Sprintf("workloads ask to be followed whose kind the controller does not follow: %s (%s)", strings.Join(some(f.Kinds.Asking), ", "), input.KindOff))
+		c.Do = also(c.Do, "switch the kind on in the controller, or take the annotations away")
+	}
 	if len(f.Namespaces.Beyond) > 0 {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, "workloads ask to be followed in namespaces that the controller does not watch: "+strings.Join(some(f.Namespaces.Beyond), ", "))

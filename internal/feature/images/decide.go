@@ -32,10 +32,10 @@ type Observation struct {
 	// Reverted when the version on record was reverted.
 	Released, Reverted bool
 	// Observed is true when nothing is written: the version that would be delivered
-	// counts as delivered.
-	Observed bool
-	Trial    Trial
-	Now      time.Time
+	// counts as delivered. Enforced is true when another writer's digest doesn't stay.
+	Observed, Enforced bool
+	Trial              Trial
+	Now                time.Time
 }
 
 // Template is the container in the pod template.
@@ -104,7 +104,7 @@ func Decide(o Observation) Verdict {
 // memo is the memo before the verdict.
 func (o Observation) memo() Memo {
 	m := o.Memo
-	if request := requestSum(o.Request.Image.String(), o.Request.Platform); m.Request != request {
+	if request := o.request(); m.Request != request {
 		m = m.renewed()
 		m.Request = request
 	}
@@ -119,6 +119,15 @@ func (o Observation) memo() Memo {
 		m = m.withBad(o.Template.Has.Digest)
 	}
 	return m
+}
+
+// request names what the annotations ask for. A changed annotation is a new request.
+func (o Observation) request() string {
+	parts := []string{o.Request.Image.String(), o.Request.Platform}
+	if o.Enforced {
+		parts = append(parts, settings.Enforce)
+	}
+	return requestSum(parts...)
 }
 
 // complete adds the fields that every verdict includes.
@@ -214,10 +223,14 @@ func (o Observation) deliveredUnrecorded() bool {
 }
 
 // pinned: the tag's current digest is recorded as delivered, so the pin ends when the tag
-// has another digest.
+// has another digest. An enforced image isn't left to another writer.
 func pinned(o Observation) (Verdict, bool) {
 	v := Verdict{Standing: input.Settled, Reason: input.Pinned, To: o.Found}
-	if o.isNew() {
+	switch {
+	case o.Enforced:
+		v = unpinned(o)
+		v.Reason = input.Enforced
+	case o.isNew():
 		v.Standing = input.Record
 	}
 	return v, o.Template.Has.Digest != "" && o.Request.Image.Allows(o.Template.Has)

@@ -47,6 +47,12 @@ func unrecorded(o *Observation) {
 	o.Template.Ours, o.Delivered = true, o.Delivered.Unknown()
 }
 
+// enforced: the workload does not want another writer's digest.
+func enforced(o *Observation) {
+	o.Enforced = true
+	o.Memo.Request = o.request()
+}
+
 // failing is a rollout of 2… that failed, where 1… was healthy.
 func failing(o *Observation) {
 	given("2")(o)
@@ -85,6 +91,8 @@ func decideCases() map[string]decideCase {
 	changed := Verdict{Standing: input.Due, Reason: input.Changed, To: pin("1.2", "2")}
 	unpinned := Verdict{Standing: input.Due, Reason: input.Unpinned, To: pin("1.2", "2")}
 	left := Verdict{Standing: input.Settled, Reason: input.Pinned, To: pin("1.2", "2")}
+	forced := Verdict{Standing: input.Due, Reason: input.Enforced, To: pin("1.2", "2")}
+	byHand := "app:1.0@" + digest("7")
 	stays := Verdict{Standing: input.Settled, Reason: input.Accepted, To: pin("1.2", "2")}
 	inStep := Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2")}
 	barred := func(v Verdict, by input.Reason) Verdict {
@@ -122,6 +130,17 @@ func decideCases() map[string]decideCase {
 		"ContestEndsToo":  {reason: "the annotation changed", has: tag, change: both(given("2"), func(o *Observation) { o.Memo.Contested, o.Memo.Request = true, "other" }), want: unpinned, memo: "again=1794711600"},
 		"ContestReleased": {reason: "a person allows it again", has: tag, change: both(again(2*time.Minute, time.Minute), func(o *Observation) { o.Memo.Contested, o.Released = true, true }), want: unpinned, memo: "again=1794711600"},
 
+		"Enforced":            {reason: "a person's digest does not stay", has: byHand, change: both(given("2"), enforced), want: forced, memo: "again=1794711600"},
+		"EnforcedFirst":       {reason: "also at the first look: the annotation is the request", has: byHand, change: enforced, want: forced},
+		"EnforcedInStep":      {reason: "the digest counts, and not its tag", has: "app:1.1@" + digest("2"), change: both(given("2"), enforced), want: inStep},
+		"EnforcedUnanswered":  {reason: "nothing to replace it by", has: byHand, change: both(given("2"), enforced, unresolved), want: Verdict{Standing: input.Settled, Reason: input.Unresolved}},
+		"EnforcedContested":   {reason: "two writers must not go on for ever", has: byHand, change: both(again(2*time.Minute, time.Minute), enforced), want: barred(forced, input.Contested), memo: "again=1794711480,1794711540,1794711600;contested"},
+		"EnforcedQuarantined": {reason: "what failed here is not what a person's choice is replaced by", has: byHand, change: both(given("2"), enforced, func(o *Observation) { o.Memo = o.Memo.withBad(digest("2")) }), want: barred(forced, input.Quarantined), memo: "again=1794711600;bad=22222222222222222222"},
+		"EnforcedReleased":    {reason: "a person accepts what was reverted", has: byHand, change: both(given("2"), enforced, func(o *Observation) { o.Released, o.Reverted = true, true }), want: stays, memo: "accepted"},
+		"EnforcedAccepted":    {reason: "and it stays", has: byHand, change: both(given("2"), enforced, func(o *Observation) { o.Memo.Accepted = true }), want: stays, memo: "accepted"},
+		"EnforcedLater":       {reason: "who sets the annotation asks for the digest, whatever was accepted or contested before", has: byHand, change: both(given("2"), func(o *Observation) { o.Memo.Accepted, o.Memo.Contested, o.Enforced = true, true, true }), want: forced, memo: "again=1794711600"},
+		"EnforcedNoMore":      {reason: "and who takes it away leaves the digest to others", has: byHand, change: both(given("2"), enforced, func(o *Observation) { o.Enforced = false }), want: left},
+
 		"Released": {reason: "what was reverted is accepted without a rollout", has: tag, change: both(given("2"), func(o *Observation) { o.Released, o.Reverted = true, true }), want: stays, memo: "accepted"},
 		"Accepted": {reason: "and stays", has: tag, change: both(given("2"), func(o *Observation) { o.Memo.Accepted = true }), want: stays, memo: "accepted"},
 		"Observed": {reason: "what was observed counts as given", has: tag, change: func(o *Observation) { o.Observed = true }, want: unpinned, memo: "accepted"},
@@ -149,7 +168,7 @@ func TestDecide(t *testing.T) {
 			t.Parallel()
 			o := observation(t, tc.has, tc.change)
 			got := Decide(o)
-			memo := strings.TrimPrefix(strings.TrimPrefix(got.MemoIfDelivered.String(), requestWord+"="+requestSum("app:1.*", "")), ";")
+			memo := strings.TrimPrefix(strings.TrimPrefix(got.MemoIfDelivered.String(), requestWord+"="+o.request()), ";")
 			if memo != tc.memo {
 				t.Errorf("%s: remembers %q, want %q", tc.reason, memo, tc.memo)
 			}

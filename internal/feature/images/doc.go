@@ -2,7 +2,8 @@
 // annotation stands for, and whether the pod template has it.
 //
 // The annotation is the request: a template without a digest, or with another repository
-// or tag, is due. A digest that another writer chose stays until the tag has another one.
+// or tag, is due. A digest that another writer chose stays until the tag has another one,
+// unless the workload has its images enforced: then it is due.
 // Registries are queried in the background; an assessment uses the last answer.
 // [Decide] is the whole rule for one container:
 //

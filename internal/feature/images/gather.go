@@ -139,7 +139,7 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 			Ours: has.Digest != "" && w.Shown[input.Image(request.Container)] == markOf(Pin{Digest: has.Digest}),
 		},
 		Delivered: before.Version, Memo: ParseMemo(before.Memo),
-		Released: intent.Release > entry.Released, Reverted: before.RevertedTo != "", Observed: intent.Observe,
+		Released: intent.Release > entry.Released, Reverted: before.RevertedTo != "", Observed: intent.Observe, Enforced: intent.Enforce,
 		Trial: Trial{
 			On: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
 			Health:  health.Of(w.Status.Status, now.Sub(w.RolledOutAt)).State,
@@ -191,6 +191,9 @@ func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding
 	if v.Reason == input.PutBack {
 		f.ChangedAt = time.Time{}
 		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Template.Has), health.Of(w.Status.Status, o.Now.Sub(w.RolledOutAt)).Message)
+	}
+	if v.Reason == input.Enforced {
+		f.Why = fmt.Sprintf("another writer had chosen %s, and annotation %s replaces it", short(o.Template.Has), settings.Enforce)
 	}
 	if v.Bar != "" {
 		f.Bars = []input.Bar{{Reason: v.Bar, By: barredBy(w, o, v)}}

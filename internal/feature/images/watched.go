@@ -263,7 +263,7 @@ func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Refer
 	if _, exact := q.Spec.Exact(); !exact && request.Image.Allows(has) {
 		q.Running = has.Tag
 	}
-	if platform, err := registry.ParsePlatform(request.Platform); err == nil {
+	if platform, err := registry.ParsePlatform(request.Platform); err == nil && (!request.ByDefault || w.Pull.Allows(platform.OS, platform.Architecture)) {
 		q.Platforms, q.Child = append(q.Platforms, platform), true
 	}
 	return q

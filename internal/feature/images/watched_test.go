@@ -178,3 +178,29 @@ lockstep_image_resolutions_total{registry="stays",result="success"} 1
 		t.Error(err)
 	}
 }
+
+// TestQuestion: the default platform is for workloads whose pods may run there.
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	none := func(*kube.Workload) (keychain.Source, string) { return nil, "" }
+	for name, c := range map[string]struct {
+		platform  string
+		byDefault bool
+		selects   kube.PullSettings
+		child     bool
+	}{
+		"Index":     {},
+		"Named":     {platform: "linux/amd64", child: true},
+		"Insisted":  {platform: "linux/amd64", selects: kube.PullSettings{Architecture: "arm64"}, child: true},
+		"Default":   {platform: "linux/amd64", byDefault: true, child: true},
+		"Same":      {platform: "linux/amd64", byDefault: true, selects: kube.PullSettings{OS: "linux", Architecture: "amd64"}, child: true},
+		"Elsewhere": {platform: "linux/amd64", byDefault: true, selects: kube.PullSettings{Architecture: "arm64"}},
+		"OtherOS":   {platform: "linux/amd64", byDefault: true, selects: kube.PullSettings{OS: "windows"}},
+	} {
+		w := &kube.Workload{PodTemplate: kube.PodTemplate{Pull: c.selects}}
+		got := Question(w, settings.ImageRequest{Platform: c.platform, ByDefault: c.byDefault}, tagspec.Reference{}, none)
+		if got.Child != c.child || len(got.Platforms) > 0 != c.child {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -18,8 +18,11 @@ func (byTemplate) decide(s situation) Decision {
 		d.Message += "; " + s.State.Rollout.Hand()
 	}
 	for _, f := range d.Due {
+		if f.Why != "" {
+			d.Message += "; " + f.Why
+		}
 		if f.Reason == input.PutBack {
-			d.Reason, d.Message = input.PutBack, d.Message+"; "+f.Why
+			d.Reason = input.PutBack
 		}
 	}
 	return d

@@ -179,6 +179,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 		input.SourceUnknown:  true, // TestWarnings
 		input.TooManyKeys:    true, // the same
 		input.ReloadOff:      true, // TestOff
+		input.KindOff:        true, // TestServes in package ask: the controller does not see such a workload
 
 		input.OtherInstallation: true, // TestWarnings
 		input.Following:         true, // TestFollowingIsToldOnce

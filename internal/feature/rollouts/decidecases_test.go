@@ -93,6 +93,13 @@ func decideCases() map[string]decideCase {
 			})},
 			want: Decision{Verb: RollOut, Reason: input.PutBack, Delivered: true}, says: []string{"the rollout failed"},
 		},
+		"Enforced": {
+			reason: "who chose the image hears why it was replaced",
+			findings: []input.Finding{with(image(due(db, time.Hour)), func(f *input.Finding) {
+				f.Reason, f.Why = input.Enforced, "another writer had chosen it"
+			})},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true}, says: []string{"another writer had chosen it"},
+		},
 		"ImmutableReplacedForced": {
 			reason:   "a person has seen to it",
 			findings: []input.Finding{barred(due(app, time.Hour), input.ImmutableReplaced, "")}, force: ForceRollOut,

@@ -89,9 +89,9 @@ type queue[K Key] struct {
 	turns *turns[K]
 }
 
-// newQueue makes a queue in which a namespace has at most three quarters of the workers.
+// newQueue makes a queue in which a namespace has at most a quarter of the workers.
 func newQueue[K Key](name string, workers int, limiter workqueue.TypedRateLimiter[K], namespaceOf func(K) string) queue[K] {
-	order := newTurns(max(1, workers-workers/4), namespaceOf)
+	order := newTurns(max(1, workers/4), namespaceOf)
 	inTurn := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name, Queue: inTurn})
 	return queue[K]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying}), order}

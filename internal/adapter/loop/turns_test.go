@@ -67,7 +67,7 @@ func TestTurnsInBetween(t *testing.T) {
 // its next key when one of its own is done.
 func TestTurnsLeaveWorkers(t *testing.T) {
 	t.Parallel()
-	q := newQueue("turns", 4, workqueue.DefaultTypedControllerRateLimiter[name](), func(key name) string { return string(key[:1]) })
+	q := newQueue("turns", 12, workqueue.DefaultTypedControllerRateLimiter[name](), func(key name) string { return string(key[:1]) })
 	defer q.ShutDown()
 	for _, key := range []name{"a1", "a2", "a3", "a4", "a5"} {
 		q.Add(key)

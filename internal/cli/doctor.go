@@ -159,22 +159,21 @@ func verdict(all []doctor.Check) error {
 func printChecks(to io.Writer, env Environment, all []doctor.Check) error {
 	var text bytes.Buffer
 	var colours []string
-	table := newColumns(&text)
-	line := func(c doctor.Check, first, second, third string) error {
+	table := commandline.NewColumns(&text, 3)
+	line := func(c doctor.Check, first, second, third string) {
 		colours = append(colours, checkColour(c.Result))
-		return table.row(first, second, third)
+		table.Row(first, second, third)
 	}
-	var err error
 	for _, c := range all {
-		err = errors.Join(err, line(c, string(c.Name), string(c.Result), c.Found))
+		line(c, string(c.Name), string(c.Result), c.Found)
 		for _, detail := range c.Details {
-			err = errors.Join(err, line(c, "", "", "- "+detail))
+			line(c, "", "", "- "+detail)
 		}
 		if c.Do != "" {
-			err = errors.Join(err, line(c, "", "", "do: "+c.Do))
+			line(c, "", "", "do: "+c.Do)
 		}
 	}
-	if err = errors.Join(err, table.end()); err != nil {
+	if err := table.End(); err != nil {
 		return err
 	}
 	return paint(to, text.Bytes(), func(i int) string {

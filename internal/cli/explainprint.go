@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -71,12 +70,12 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 	case len(e.Users) == 0:
 		_, _ = fmt.Fprintln(to, "no workload on record follows it")
 	default:
-		table := newColumns(to)
-		err := table.row("WORKLOAD", "STATE", "SINCE", "GIVEN", "NOW")
+		table := commandline.NewColumns(to, 3)
+		table.Row("WORKLOAD", "STATE", "SINCE", "GIVEN", "NOW")
 		for _, u := range e.Users {
-			err = errors.Join(err, table.row(u.Workload, u.State.Reason, age(u.State.Since, now), u.Delivered, u.Current))
+			table.Row(u.Workload, u.State.Reason, age(u.State.Since, now), u.Delivered, u.Current)
 		}
-		_ = errors.Join(err, table.end())
+		_ = table.End()
 	}
 	printReported(to, "EVENT", lastEvents(e.Events, wide), now)
 	return ask.Report{}
@@ -155,16 +154,16 @@ func printUses(to io.Writer, uses []ask.Use, now time.Time) {
 		return
 	}
 	_, _ = fmt.Fprintln(to)
-	table := newColumns(to)
-	err := table.row("INPUT", "GIVEN", "NOW", "CHANGED", "USED IN")
+	table := commandline.NewColumns(to, 3)
+	table.Row("INPUT", "GIVEN", "NOW", "CHANGED", "USED IN")
 	for _, u := range uses {
 		changed := "-"
 		if u.ChangedBy != "" {
 			changed = age(u.ChangedAt, now) + " ago by " + u.ChangedBy
 		}
-		err = errors.Join(err, table.row(u.Input, dashed(u.Delivered), useNow(u), changed, dashed(strings.Join(u.Places, "; "))))
+		table.Row(u.Input, dashed(u.Delivered), useNow(u), changed, dashed(strings.Join(u.Places, "; ")))
 	}
-	_ = errors.Join(err, table.end())
+	_ = table.End()
 }
 
 // useNow is the current version of an input, and what blocks it.
@@ -189,10 +188,10 @@ func printReported(to io.Writer, what string, events []ask.Event, now time.Time)
 		return
 	}
 	_, _ = fmt.Fprintln(to)
-	table := newColumns(to)
-	err := table.row("AGE", "REASON", what)
+	table := commandline.NewColumns(to, 3)
+	table.Row("AGE", "REASON", what)
 	for _, e := range events {
-		err = errors.Join(err, table.row(age(&e.At, now), e.Reason, e.Note))
+		table.Row(age(&e.At, now), e.Reason, e.Note)
 	}
-	_ = errors.Join(err, table.end())
+	_ = table.End()
 }

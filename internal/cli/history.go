@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
@@ -111,12 +112,12 @@ func printHistory(to io.Writer, h ask.History, now time.Time, wide bool) error {
 }
 
 func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) error {
-	table := newColumns(to)
+	table := commandline.NewColumns(to, 3)
 	columns := []string{"REVISION", "AGE", "PODS", "CHANGED", "BY"}
 	if wide {
 		columns = append(columns, "NAME", "INPUTS")
 	}
-	err := table.row(columns...)
+	table.Row(columns...)
 	for _, r := range all {
 		number := strconv.FormatInt(r.Number, 10)
 		if r.Current {
@@ -132,9 +133,9 @@ func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) 
 		if wide {
 			cells = append(cells, r.Name, dashed(revisionInputs(r)))
 		}
-		err = errors.Join(err, table.row(cells...))
+		table.Row(cells...)
 	}
-	return errors.Join(err, table.end())
+	return table.End()
 }
 
 // revisionChanges describes what changed with a revision.
@@ -192,10 +193,10 @@ func printEvents(to io.Writer, h ask.History, now time.Time, wide bool) error {
 	if len(h.Revisions)+len(h.Notes) > 0 {
 		fmt.Fprintln(to)
 	}
-	table := newColumns(to)
-	err := table.row("AGE", "REASON", "BY", "EVENT")
+	table := commandline.NewColumns(to, 3)
+	table.Row("AGE", "REASON", "BY", "EVENT")
 	for _, e := range events {
-		err = errors.Join(err, table.row(duration.HumanDuration(now.Sub(e.At)), e.Reason, dashed(e.By), e.Note))
+		table.Row(duration.HumanDuration(now.Sub(e.At)), e.Reason, dashed(e.By), e.Note)
 	}
-	return errors.Join(err, table.end())
+	return table.End()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -289,8 +290,8 @@ func printImages(to io.Writer, rows []imageRow, now time.Time) error {
 	if len(rows) == 0 {
 		return say(to, "no workload has an annotation image.lockstep.dev/CONTAINER")
 	}
-	table := newColumns(to)
-	err := table.row("NAMESPACE", "WORKLOAD", "CONTAINER", "SPEC", "CURRENT", "LATEST", "SINCE", "NEXT", "STATE")
+	table := commandline.NewColumns(to, 3)
+	table.Row("NAMESPACE", "WORKLOAD", "CONTAINER", "SPEC", "CURRENT", "LATEST", "SINCE", "NEXT", "STATE")
 	for _, r := range rows {
 		since := "-"
 		if r.Since != nil {
@@ -304,9 +305,9 @@ func printImages(to io.Writer, rows []imageRow, now time.Time) error {
 		if r.Latest != "" {
 			latest = images.Short(r.Latest)
 		}
-		err = errors.Join(err, table.row(r.Namespace, r.Workload, r.Container, r.Spec, images.Short(r.Current), latest, since, next, r.State))
+		table.Row(r.Namespace, r.Workload, r.Container, r.Spec, images.Short(r.Current), latest, since, next, r.State)
 	}
-	err = errors.Join(err, table.end())
+	err := table.End()
 	for _, r := range rows {
 		if r.Problem != "" {
 			err = errors.Join(err, say(to, "%s %s, container %s: %s", r.Namespace, r.Workload, r.Container, r.Problem))

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/run"
@@ -170,12 +171,12 @@ func printPlan(to io.Writer, p ask.Plan, wide bool) error {
 }
 
 func printPlanned(to io.Writer, all []ask.PlannedWorkload, wide bool) error {
-	table := newColumns(to)
+	table := commandline.NewColumns(to, 3)
 	columns := []string{"NAMESPACE", "WORKLOAD", "WOULD", "REASON", "BECAUSE"}
 	if wide {
 		columns = append(columns, "RULE")
 	}
-	err := table.row(columns...)
+	table.Row(columns...)
 	for _, w := range all {
 		because := w.Because
 		if w.Estimate {
@@ -185,9 +186,9 @@ func printPlanned(to io.Writer, all []ask.PlannedWorkload, wide bool) error {
 		if wide {
 			cells = append(cells, w.Rule)
 		}
-		err = errors.Join(err, table.row(cells...))
+		table.Row(cells...)
 	}
-	return errors.Join(err, table.end())
+	return table.End()
 }
 
 // others counts the irrelevant objects, in one line.

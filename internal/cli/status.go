@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -253,7 +254,7 @@ func stateColour(s ask.Report) string {
 const fewInputs = 2
 
 func (o *statusOptions) table(to io.Writer, rows []ask.Summary, now time.Time, header bool) error {
-	table := newColumns(to)
+	table := commandline.NewColumns(to, 3)
 	columns := []string{"WORKLOAD", "STATE", "SINCE", "INPUTS", "WAITS FOR"}
 	if o.output.isWide() {
 		columns = append(columns, "NEXT LOOK", "FROM", "MESSAGE")
@@ -261,9 +262,8 @@ func (o *statusOptions) table(to io.Writer, rows []ask.Summary, now time.Time, h
 	if o.scope.all {
 		columns = append([]string{"NAMESPACE"}, columns...)
 	}
-	var err error
 	if header {
-		err = table.row(columns...)
+		table.Row(columns...)
 	}
 	for _, r := range rows {
 		cells := []string{r.Workload, r.State.Reason, age(r.State.Since, now), dashed(o.inputs(r)), dashed(r.State.Ends)}
@@ -273,9 +273,9 @@ func (o *statusOptions) table(to io.Writer, rows []ask.Summary, now time.Time, h
 		if o.scope.all {
 			cells = append([]string{r.Namespace}, cells...)
 		}
-		err = errors.Join(err, table.row(cells...))
+		table.Row(cells...)
 	}
-	return errors.Join(err, table.end())
+	return table.End()
 }
 
 // inputs names those that are not in step first.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 // flagGroup is a part of the help.
@@ -107,12 +108,12 @@ func explain(env Env, config run.Config) error {
 	if err := config.Validate(); err != nil {
 		return usageError{oneLine(err)}
 	}
-	w := newColumns(env.Stdout)
+	w := commandline.NewColumns(env.Stdout, 2)
 	for _, warning := range config.Warnings {
-		w.row("note", warning)
+		w.Row("note", warning)
 	}
 	for _, step := range config.Describe() {
-		w.row(step.Stage, step.What)
+		w.Row(step.Stage, step.What)
 	}
-	return w.table.Flush()
+	return w.End()
 }

@@ -112,27 +112,27 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 }
 
 func printStatus(out io.Writer, s podsync.Status) error {
-	w := newColumns(out)
-	w.row("observed", orNone(s.Observed))
-	w.row("published", orNone(s.Published), count(int64(s.Files), "file")+", "+count(s.Bytes, "byte"))
-	w.row("confirmed", orNone(s.Confirmed), unconfirmed(s))
-	w.row("reason", string(s.Reason))
+	w := commandline.NewColumns(out, 2)
+	w.Row("observed", orNone(s.Observed))
+	w.Row("published", orNone(s.Published), count(int64(s.Files), "file")+", "+count(s.Bytes, "byte"))
+	w.Row("confirmed", orNone(s.Confirmed), unconfirmed(s))
+	w.Row("reason", string(s.Reason))
 	for name, id := range map[string]string{"rejected": s.Rejected, "rolled back": s.Barred} {
 		if id != "" {
-			w.row(name, id)
+			w.Row(name, id)
 		}
 	}
 	if s.Failures > 0 {
-		w.row("failures", strconv.Itoa(s.Failures))
+		w.Row("failures", strconv.Itoa(s.Failures))
 	}
 	if s.Message != "" {
-		w.row("message", strings.ReplaceAll(s.Message, "\n", "; "))
+		w.Row("message", strings.ReplaceAll(s.Message, "\n", "; "))
 	}
 	for _, source := range s.Sources {
-		w.row("source", source.Name, source.State, source.Failure)
+		w.Row("source", source.Name, source.State, source.Failure)
 	}
-	w.row("updated", s.Updated.Format("2006-01-02 15:04:05 MST"))
-	if err := w.table.Flush(); err != nil {
+	w.Row("updated", s.Updated.Format("2006-01-02 15:04:05 MST"))
+	if err := w.End(); err != nil {
 		return err
 	}
 	for _, printed := range []struct{ who, what string }{{"checker", s.CheckOutput}, {"command that failed", s.Output}} {

@@ -43,7 +43,7 @@ func Ends(r Reason) string {
 	case NotFollowed:
 		return "the annotation lockstep.dev/reload: auto on the workload or its namespace, and a source that the workload uses or lists"
 	case ReloadFailed:
-		return "the next attempt that the API server accepts"
+		return "the next attempt that the API server accepts, or lockstep roll"
 	default:
 		return endsByAnother(r)
 	}

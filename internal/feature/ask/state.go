@@ -76,9 +76,13 @@ func onRecord(e record.Entry) Report {
 	return s
 }
 
-// toldBy is the state according to our newest event, false when there is none.
+// toldBy is the state according to our newest decision among the events, or else to our newest
+// warning; false when there is neither.
 func toldBy(events []announce.Reported) (Report, bool) {
 	ours := slices.DeleteFunc(slices.Clone(events), func(e announce.Reported) bool { return !e.IsDecision() })
+	if len(ours) == 0 {
+		ours = slices.DeleteFunc(slices.Clone(events), func(e announce.Reported) bool { return !e.IsWarning() })
+	}
 	if len(ours) == 0 {
 		return Report{}, false
 	}

@@ -98,6 +98,7 @@ func TestStatusOf(t *testing.T) {
 		"Recorded":   {"the record tells all", Known{Entries: entries(record.Entry{UID: web.UID}), Events: told(input.Held)}, string(input.InStep), FromRecord, false},
 		"Namesake":   {"an entry of an earlier one of its name says nothing", Known{Entries: entries(record.Entry{UID: "other"})}, NotOnRecord, FromEstimate, true},
 		"Unreadable": {"without the record the newest event counts", Known{Events: told(input.Held)}, string(input.Held), FromEvent, true},
+		"Warning":    {"without a decision among the events, a warning counts", Known{Events: map[string][]announce.Reported{web.UID: {{Reason: string(input.Unresolved), By: announce.Reporter, Action: announce.ActionWarn}}}}, string(input.Unresolved), FromEvent, true},
 		"NoRoom":     {"what has no room on record is only told", Known{Entries: entries(record.Entry{UID: "other"}), Events: told(input.RecordFull)}, string(input.RecordFull), FromEvent, true},
 		"ReloadOff":  {"the record is of before", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{ReloadOff: true}}, string(input.ReloadOff), FromFlags, false},
 		"NeverSeen":  {"it will not be looked at", Known{Entries: entries(record.Entry{}), Serves: Serves{ReloadOff: true}}, string(input.ReloadOff), FromFlags, true},

@@ -72,7 +72,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		if source != nil && source.TooManyKeys {
 			all.Findings = append(all.Findings, unread(ref.Source, entry))
 			all.Warnings = append(all.Warnings, input.Warning{Reason: input.TooManyKeys, Text: fmt.Sprintf(
-				"%s is not followed: the names of its keys, with 32 bytes for each, have more than %d KiB; split it", ref.Source, kube.MaxKeyBytes>>10)})
+				"changes of %s are not delivered: the names of its keys, with 32 bytes for each, have more than %d KiB; split it", ref.Source, kube.MaxKeyBytes>>10)})
 			continue
 		}
 		o := i.observe(w, ref, source, entry)

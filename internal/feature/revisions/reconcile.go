@@ -115,6 +115,7 @@ func (r *Reconciler) failed(o *ownership.Owned, d Decision, err error) (ctrl.Res
 		r.Announcer.Announce(failureEvent(o, d, err))
 	}
 	if _, denied := access.Denial(err); denied {
+		r.Log.Info("an admission policy denies owners", "source", o.Key.String(), "error", err.Error())
 		return ctrl.Result{RequeueAfter: announce.RepeatEvery}, nil
 	}
 	return ctrl.Result{}, fmt.Errorf("attach %s %s: %w", o.Key, d.Message, err)

@@ -98,6 +98,7 @@ func TestBounds(t *testing.T) {
 			})
 			r := registry.NewClient(registry.Options{
 				Hosts: map[string]registry.Host{address: {PlainHTTP: true}}, Exceeded: func(b registry.Bound) { bounds = append(bounds, b) },
+				Timeout: 10 * time.Minute, // parsing takes long with the race detector beside others
 			})
 			q := ask(t, nil, "%s/app:%s", address, c.spec)
 			q.read = true

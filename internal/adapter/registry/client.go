@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (c *Client) do(ctx context.Context, as keychain.Credential, r call) (*reply
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.options.Timeout, requestTimeout))
 	response, err := c.answer(ctx, s, as, r) //nolint:bodyclose // The reply closes it.
 	if err != nil {
 		cancel()

@@ -143,3 +143,32 @@ func TestPlainRegistryGetsTLS(t *testing.T) {
 		t.Errorf("over TLS: %v", err)
 	}
 }
+
+// TestACertificateRulesOutPlainHTTP: also when the connection is cut after the handshake.
+func TestACertificateRulesOutPlainHTTP(t *testing.T) {
+	t.Parallel()
+	plain, requests := plainRegistry(t)
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(secure.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+	door := testkit.NewDoor(t, testkit.Way{To: secure.Listener.Addr().String()}, testkit.Way{To: plain})
+	r := local(map[string]registry.Host{door.Address: {CA: ca}})
+	if _, err := resolve(t.Context(), r, ask(t, nil, "%s/app:1", door.Address)); err == nil || requests.Load() > 0 {
+		t.Errorf("error %v, %d requests in plain HTTP", err, requests.Load())
+	}
+}
+
+// TestPlainRegistryRedirects: one that is queried in plain HTTP may redirect to plain HTTP.
+func TestPlainRegistryRedirects(t *testing.T) {
+	t.Parallel()
+	plain, _ := plainRegistry(t)
+	moved := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/manifests/") {
+			http.Redirect(w, r, "http://"+plain+r.URL.Path, http.StatusTemporaryRedirect)
+		}
+	}))
+	t.Cleanup(moved.Close)
+	if found, err := resolve(t.Context(), local(nil), ask(t, nil, "%s/app:1", moved.Listener.Addr())); err != nil || found.Digest == "" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}

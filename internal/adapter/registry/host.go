@@ -76,7 +76,7 @@ func newHost(name string, o Options) (*host, error) {
 		transport = made
 	}
 	if o.Local != nil && o.Local(name) {
-		transport = &fallback{host: base.Host, next: transport}
+		transport = &fallback{host: base.Host, next: transport, now: time.Now}
 	}
 	return &host{
 		name: name, base: base, slots: make(chan struct{}, sideBySide), meeting: semaphore.NewWeighted(1), pageSize: pageSize,
@@ -124,7 +124,8 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) > most {
 		return fmt.Errorf("more than %d redirects", most)
 	}
-	if via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
+	// The last request, as it was really sent: a local registry may be queried in plain HTTP.
+	if request.Response.Request.URL.Scheme == "https" && request.URL.Scheme != "https" {
 		return fmt.Errorf("a redirect from https to %s", printable(request.URL.Scheme))
 	}
 	if request.URL.Host != via[0].URL.Host {

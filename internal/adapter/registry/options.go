@@ -37,6 +37,8 @@ type Options struct {
 	// Interval is how often the same repository is queried, zero for once. Tokens cover the
 	// recently queried repositories.
 	Interval time.Duration
+	// Timeout limits a request with its response, by default requestTimeout.
+	Timeout time.Duration
 }
 
 // Host configures the connection to one registry.

@@ -460,6 +460,9 @@ func TestConfigmapReload(t *testing.T) {
 	a.Stop(t)
 	agentkit.Write(t, filepath.Join(second, "a"), "3")
 	a = start()
+	if got := app.count(); got != 2 {
+		t.Errorf("%d calls, want none for a change between two processes", got)
+	}
 	agentkit.Write(t, filepath.Join(second, "a"), "4")
 	labtest.Eventually(t, agentkit.Patience, func() (bool, string) { return app.count() == 3, fmt.Sprint(app.count(), a.Stderr()) })
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	eventsv1 "k8s.io/api/events/v1"
+
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -88,7 +90,8 @@ func TestEvents(t *testing.T) {
 	}
 	unresolved := warned.FindStringSubmatch(r.Stderr())[1]
 
-	s.account.AllowEverywhere(t, append(role(), labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}})...)
+	s.account.AllowEverywhere(t, append(role(), labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "list"}})...)
+	testkit.AwaitListing(t, s.account, true, &eventsv1.EventList{}) // the grant reaches the API server's authorizer a moment later
 	r = s.start(t)
 	s.awaitImages(t, "web", "app="+s.push(t, "app:latest", "two"))
 	s.AwaitEvent(t, "broken", "Warning Unresolved "+unresolved)

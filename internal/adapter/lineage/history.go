@@ -272,11 +272,22 @@ func eventObject(event watch.Event, open bool) (client.Object, error) {
 	return o, nil
 }
 
+// isBehind reports whether a Rollout's status has the hash of an earlier revision than its number:
+// Argo Rollouts writes the number, then the observed generation, and then the hash.
+func (f *follower) isBehind(current client.Object) bool {
+	if current == nil || f.kind.RevisionLabel == "" {
+		return false
+	}
+	of, has := f.kind.RevisionNumber(f.workload), f.kind.RevisionNumber(current)
+	return of > 0 && has > 0 && of != has
+}
+
 // history makes a History from the last read state.
 func (f *follower) history() History {
 	h := History{Workload: f.key, Progress: f.kind.Status(f.workload)}
 	revisions := slices.Collect(maps.Values(f.revisions))
 	current := f.kind.CurrentOf(f.workload, revisions)
+	h.Observed = h.Observed && !f.isBehind(current)
 	keep := func(holder *Holder, err error) {
 		if err != nil || !holder.Holds() {
 			return

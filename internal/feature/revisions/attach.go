@@ -102,27 +102,38 @@ type run struct {
 	failed  []error
 }
 
-// attachAll attaches each object when the newest revision names it. Without
-// RequireReference, objects that weren't named within the grace period are attached as
-// soon as there is a newest revision.
+// attachAll attaches the objects when the newest revision names all of them. A deploy usually
+// changes some and keeps others, so a revision that names only some is probably the one before.
+// After the grace period each object is attached by itself when the newest revision names it,
+// and without RequireReference as soon as there is a newest revision.
 func (r *run) attachAll(ctx context.Context) error {
-	if r.request.RequireReference {
-		return r.follow(ctx, ctx, Judge)
-	}
 	patience, cancel := context.WithTimeoutCause(ctx, r.request.Grace, errUnreferenced)
 	defer cancel()
-	err := r.follow(ctx, patience, Judge)
+	err := r.follow(ctx, patience, Judge, together)
 	if err == nil || ctx.Err() != nil || patience.Err() == nil {
 		return err
 	}
-	return r.follow(ctx, ctx, judgeLeniently)
+	if r.request.RequireReference {
+		return r.follow(ctx, ctx, Judge, each)
+	}
+	return r.follow(ctx, ctx, judgeLeniently, each)
 }
+
+// manner is how several objects are attached.
+type manner bool
+
+const (
+	// each object is attached as soon as it can be.
+	each manner = false
+	// together: all objects are attached as soon as all of them can be.
+	together manner = true
+)
 
 // follow attaches objects as their verdicts allow, until none is pending or patience
 // ends.
-func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.ID) Verdict) error {
+func (r *run) follow(ctx, patience context.Context, judge judge, how manner) error {
 	for {
-		err := r.followOnce(ctx, patience, judge)
+		err := r.followOnce(ctx, patience, judge, how)
 		if _, missing := errors.AsType[lineage.MissingError](err); !missing || !r.request.WaitForWorkload {
 			return err
 		}
@@ -145,13 +156,20 @@ func (r *run) wait(object input.ID, v Verdict) {
 	r.pending[object] = v
 }
 
-func (r *run) followOnce(ctx, patience context.Context, judge func(lineage.History, input.ID) Verdict) error {
+// judge decides whether an object can be attached.
+type judge func(lineage.History, input.ID) Verdict
+
+func (r *run) followOnce(ctx, patience context.Context, judge judge, how manner) error {
 	return lineage.FollowHistory(patience, r.Client, r.request.Kind, r.request.Workload, func(h lineage.History) bool {
+		ready := how == each || !slices.ContainsFunc(r.request.Objects, func(o input.ID) bool { return len(judge(h, o).Owners) == 0 })
 		for _, object := range r.request.Objects {
 			if _, waits := r.pending[object]; !waits {
 				continue
 			}
 			v := judge(h, object)
+			if len(v.Owners) > 0 && !ready {
+				v = Verdict{Reason: input.AwaitingRevision, Message: "the newest revision does not reference all objects of the request yet"}
+			}
 			if len(v.Owners) > 0 {
 				delete(r.pending, object)
 				r.attach(ctx, h, object, v)

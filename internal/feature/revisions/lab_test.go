@@ -376,6 +376,18 @@ func (r *slowRollout) act(hash string, sources ...input.ID) {
 	r.create(rs)
 }
 
+// number writes a revision's number on it and on the Rollout, as the controller does.
+func (r *slowRollout) number(hash string, n int) {
+	r.t.Helper()
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"rollout.argoproj.io/revision":"%d"}}}`, n)
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "web-" + hash}}
+	for _, o := range []client.Object{rs, r.object} {
+		if err := r.admin.Patch(r.t.Context(), o, client.RawPatch(types.MergePatchType, body)); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
 // publish writes the status as the controller does.
 func (r *slowRollout) publish(hash string, conditions ...any) {
 	r.t.Helper()

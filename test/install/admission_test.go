@@ -2,6 +2,9 @@ package install
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -251,7 +254,7 @@ func (i *installed) playThief(t *testing.T) {
 		{"Pod", pod, set("/metadata/labels/app", `"other"`), "can't change a pod's metadata, except its own annotation"},
 		{"Pod", pod, set("/metadata/annotations/more", `"1"`), "can't change a pod's annotations, except lockstep.dev/inputs"},
 	}
-	for _, what := range all {
+	for _, what := range append(all, theftOfThePage(t)) {
 		i.wantDenied(t, what)
 	}
 	i.wantDeniedObjects(t)
@@ -267,6 +270,20 @@ func (i *installed) playThief(t *testing.T) {
 			t.Errorf("%s: %v", what.body, err)
 		}
 	}
+}
+
+// theftOfThePage is the one that the chart's page shows.
+func theftOfThePage(t *testing.T) theft {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "charts", "lockstep", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s) -d '([^']+)' \| grep message\n.* denied request: ([^"]+)",`).FindSubmatch(page)
+	if found == nil {
+		t.Fatal("the page has no such session")
+	}
+	return theft{"Deployment", "loot", string(found[1]), string(found[2])}
 }
 
 // makeLoot makes a workload of which the image of one container is followed, one without the label

@@ -279,7 +279,7 @@ func theftOfThePage(t *testing.T) theft {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`(?s) -d '([^']+)' \| grep message\n.* denied request: ([^"]+)",`).FindSubmatch(page)
+	found := regexp.MustCompile(`(?s) -d '([^']+)' \| grep [^\n]+\n.* denied request: ([^"]+)",`).FindSubmatch(page)
 	if found == nil {
 		t.Fatal("the page has no such session")
 	}

@@ -92,7 +92,7 @@ func TestUnderstand(t *testing.T) {
 		"Form":      {"neither with this", []string{"controller", "--form=x"}, nil, true, "--form", "", ""},
 		"Labels":    {"neither with this", []string{"controller", "--namespace-selector=a b"}, nil, true, "--namespace-selector", "", ""},
 		"Selected":  {"any namespace may get the labels", []string{"controller", "--namespace-selector=team=shop"}, nil, true, "", "patch deployments.apps in all namespaces", "list pods in all namespaces"},
-		"Files":     {"they are in the container", []string{"controller", "--images", "--image-webhook-addr=:1", "--image-webhook-secret-file=/no/such", "--registry-ca=a:1=/no/such"}, nil, true, "", "get serviceaccounts in all namespaces", ""},
+		"Files":     {"they are in the container", []string{"controller", "--images", "--image-webhook-addr=:1", "--image-webhook-secret-file=/no/such", "--registry-ca=a:1=/no/such", "--docker-config=/no/such"}, nil, true, "", "get serviceaccounts in all namespaces", ""},
 		"Agent":     {"another command", []string{"status"}, nil, false, "", "", ""},
 		"Nothing":   {"the image decides", nil, nil, false, "", "", ""},
 	} {

@@ -58,6 +58,7 @@ func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the secrets of the senders, one on each line; re-read when it changes")
 	o.reads.bind(fs)
 	o.bindRegistries(fs)
+	fs.Lookup("docker-config").Usage += "; serves only --docker-config-namespaces"
 	fs.StringSliceVar(&o.dockerConfigFor, "docker-config-namespaces", nil, "namespaces whose workloads may use the credentials of --docker-config, * for all (default none)")
 	fs.StringSliceVar(&o.identitiesFor, "cloud-identity-namespaces", []string{run.EveryNamespace}, "namespaces whose workloads may use the controller's identity in the cloud, * for all")
 }
@@ -172,6 +173,11 @@ func (o *imagesOptions) options() (run.Images, error) {
 // registries configure connections to registries, with the credentials for all namespaces.
 func (o *imagesOptions) registries() (run.Registries, error) {
 	hosts, err := o.hosts()
+	if o.dockerConfig != "" && !o.elsewhere {
+		if _, missing := os.Stat(o.dockerConfig); missing != nil {
+			err = errors.Join(err, fmt.Errorf("--docker-config: %w", missing))
+		}
+	}
 	all := run.Namespaces{run.EveryNamespace}
 	return run.Registries{Hosts: hosts, DockerConfig: o.dockerConfig, DockerConfigFor: all, CloudIdentity: o.identities, CloudIdentityFor: all}, err
 }

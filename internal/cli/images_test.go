@@ -37,12 +37,14 @@ func TestWebhookFlags(t *testing.T) {
 	}
 }
 
-// TestCredentialNamespaces: credentials without a file, and what is no namespace.
+// TestCredentialNamespaces: credentials without a file or with one that doesn't exist, and what is no
+// namespace.
 func TestCredentialNamespaces(t *testing.T) {
 	t.Parallel()
 	for says, flags := range map[string][]string{
 		"--docker-config-namespaces: needs --docker-config": {"--images", "--docker-config-namespaces", "shop"},
 		`--docker-config-namespaces "shop_1"`:               {"--images", "--docker-config", "a", "--docker-config-namespaces", "*,shop_1"},
+		"--docker-config: stat /no/such: no such file":      {"--images", "--docker-config", "/no/such", "--docker-config-namespaces", "*"},
 		`--cloud-identity-namespaces "sh*"`:                 {"--images", "--cloud-identity-namespaces", "sh*"},
 	} {
 		var stderr bytes.Buffer

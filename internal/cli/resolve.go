@@ -142,7 +142,7 @@ func (o *resolveOptions) print(to io.Writer, image tagspec.Image, found imagewat
 
 func (o *resolveOptions) question(image tagspec.Image, env Environment) (imagewatch.Question, error) {
 	q := imagewatch.Question{Repository: image.Repository, Spec: image.Spec}
-	chain := keychain.Chain{keychain.File{Path: o.dockerConfigFile(env)}}
+	chain := keychain.Chain{keychain.File{Path: o.dockerConfigFile(env), Named: o.dockerConfig != ""}}
 	if o.identities {
 		chain = append(chain, identity.All()...)
 	}

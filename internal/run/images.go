@@ -49,7 +49,7 @@ func (n Namespaces) include(namespace string) bool {
 // workload's namespace. Anyone who may annotate a workload could otherwise learn the tags of private
 // repositories, and run their images.
 func (o Registries) Credentials(pods *keychain.Pods) func(*kube.Workload) (keychain.Source, string) {
-	file, clouds := keychain.File{Path: o.DockerConfig}, identity.All()
+	file, clouds := keychain.File{Path: o.DockerConfig, Named: true}, identity.All()
 	return func(w *kube.Workload) (keychain.Source, string) {
 		namespace := w.Key.Namespace
 		account := keychain.Account{Namespace: namespace, ServiceAccount: w.Pull.ServiceAccount, Secrets: w.Pull.Secrets}

@@ -30,6 +30,7 @@ func unplayedSessions() []unplayed {
 		{"README.md", "make demo", wholePlay, "TestDemoPlaysToTheEnd"},
 		{"CONTRIBUTING.md", "make test", wholePlay, ""},
 		{"CONTRIBUTING.md", "eval", "it starts a control plane that stays", "TestUpStatusDown"},
+		{"charts/lockstep/README.md", "token=", "it needs the policies of an installation, and its token", "TestAdmissionPolicies"},
 		{"charts/lockstep/README.md", "kubectl", "it needs the policies of an installation, and its token", "TestAdmissionPolicies"},
 		{"docs/getting-started.md", "git clone", "it needs the network", ""},
 		{"docs/getting-started.md", "make push", compiles, "TestPush"},

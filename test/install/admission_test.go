@@ -2,6 +2,9 @@ package install
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +83,9 @@ func (i *installed) playAdmitted(t *testing.T) {
 	i.createWorkloads(t)
 	i.changeInputs(t)
 	i.awaitMoved(t)
+	if i.switches.images {
+		i.playOtherWords(t)
+	}
 	if i.switches.pods {
 		i.useStrategies(t)
 	}
@@ -90,7 +96,23 @@ func (i *installed) playAdmitted(t *testing.T) {
 	stop(t, c)
 }
 
-// playDeniedNamespace: whoever annotates a workload in kube-system is warned, and the workload
+// playOtherWords: an image that is asked for in the words of kube-image-deployer is pinned.
+func (i *installed) playOtherWords(t *testing.T) {
+	t.Helper()
+	image := i.lab.registry.Address + "/" + i.Own + ":1"
+	i.Make(t, labelled(workload("Deployment", "other", "kube-image-deployer/app: '"+image+"'", "serviceAccountName: puller, containers: [{name: app, image: '"+image+"'}]", 0)))
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		text := i.template(t, "Deployment", "other")
+		return strings.Contains(text, i.pushed), fmt.Sprintf("it has %s; the events are %q", text, i.Events(t, "other"))
+	})
+}
+
+// labelled is a workload that kube-image-deployer would follow.
+func labelled(manifest string) string {
+	return strings.Replace(manifest, "metadata: {", "metadata: {labels: {kube-image-deployer: ''}, ", 1)
+}
+
+// playDeniedNamespace: whoever annotates kube-system or a workload in it is warned, and the workload
 // gets one event that names the way out.
 func (i *installed) playDeniedNamespace(t *testing.T) {
 	t.Helper()
@@ -98,9 +120,14 @@ func (i *installed) playDeniedNamespace(t *testing.T) {
 	system.Namespace, system.Client = metav1.NamespaceSystem, warningClient(t, i.World, warned)
 	system.Create(t, testkit.ConfigMap("proxy", "key", "1"))
 	system.Make(t, workload("Deployment", "proxy", "lockstep.dev/reload: auto", "containers: [{name: app, image: app, envFrom: [{configMapRef: {name: proxy}}]}]", 0))
-	if want := "Lockstep can't roll out workloads of this namespace, because the chart value admissionPolicy.deniedNamespaces lists it"; !strings.Contains(warned.text, want) {
-		t.Errorf("warned with %q, want %q", warned.text, want)
+	warned.want(t, "a workload")
+	system.Make(t, labelled(workload("Deployment", "other", "kube-image-deployer/app: 'registry.example/app:1'", "containers: [{name: app, image: app}]", 0)))
+	warned.want(t, "a workload of kube-image-deployer")
+	annotation := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"lockstep.dev/reload": "auto"}}}`))
+	if err := system.Client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system.Namespace}}, annotation, client.DryRunAll); err != nil {
+		t.Fatal(err)
 	}
+	warned.want(t, "the namespace")
 	system.AwaitRecord(t, "proxy", "configmap/proxy")
 	system.SetConfig(t, "proxy", "key", "2")
 	system.AwaitEvent(t, "proxy", "Warning ReloadFailed Lockstep can't write in this namespace: remove it from the chart value admissionPolicy.deniedNamespaces")
@@ -115,6 +142,15 @@ type warnings struct{ text string }
 
 // HandleWarningHeader keeps the warning.
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.text += text }
+
+// want forgets the warnings that it has compared.
+func (w *warnings) want(t *testing.T, annotated string) {
+	t.Helper()
+	if want := "Lockstep can't roll out workloads of this namespace, because the chart value admissionPolicy.deniedNamespaces lists it"; !strings.Contains(w.text, want) {
+		t.Errorf("for %s: warned with %q, want %q", annotated, w.text, want)
+	}
+	w.text = ""
+}
 
 func warningClient(t *testing.T, w *testkit.World, to *warnings) client.Client {
 	t.Helper()
@@ -188,6 +224,8 @@ func (i *installed) playThief(t *testing.T) {
 		{"Deployment", "loot", set(template+"/containers/0/image", `"evil`+digest+`"`), image},
 		{"Deployment", "loot", set(template+"/containers/0/image", `"registry.example:5000/appx:1`+digest+`"`), image},
 		{"Deployment", "loot", set(template+"/containers/0/image", `"registry.example:5000/app:2"`), image},
+		{"Deployment", "unlabelled", set(template+"/containers/0/image", `"registry.example/old`+digest+`"`), image},
+		{"Deployment", "both", set(template+"/containers/0/image", `"registry.example/old`+digest+`"`), image},
 		{"Deployment", "loot", set(template+"/containers/0/env", `[{"name": "LD_PRELOAD", "value": "/x"}]`), variable},
 		{"Deployment", "loot", set(template+"/containers/0/env", `[{"name": "LOCKSTEP_INPUTS", "valueFrom": {"secretKeyRef": {"name": "db", "key": "key"}}}]`), variable},
 		{"Deployment", "loot", set(template+"/hostNetwork", "true"), spec},
@@ -216,7 +254,7 @@ func (i *installed) playThief(t *testing.T) {
 		{"Pod", pod, set("/metadata/labels/app", `"other"`), "can't change a pod's metadata, except its own annotation"},
 		{"Pod", pod, set("/metadata/annotations/more", `"1"`), "can't change a pod's annotations, except lockstep.dev/inputs"},
 	}
-	for _, what := range all {
+	for _, what := range append(all, theftOfThePage(t)) {
 		i.wantDenied(t, what)
 	}
 	i.wantDeniedObjects(t)
@@ -225,6 +263,7 @@ func (i *installed) playThief(t *testing.T) {
 		{"Deployment", "loot", set("/spec/template/metadata/annotations", `{"lockstep.dev/inputs": "1"}`), ""},
 		{"Deployment", "loot", set(template+"/containers/0/env", `[{"name": "LOCKSTEP_INPUTS", "value": "1"}]`), ""},
 		{"Deployment", "loot", set(template+"/containers/0/image", `"registry.example:5000/app:1.2`+digest+`"`), ""},
+		{"Deployment", "both", set(template+"/containers/0/image", `"registry.example/new:1`+digest+`"`), ""},
 		{"Pod", pod, set("/metadata/annotations/lockstep.dev~1inputs", `"1"`), ""},
 	} {
 		if err := i.steal(t, what); err != nil {
@@ -233,11 +272,28 @@ func (i *installed) playThief(t *testing.T) {
 	}
 }
 
-// makeLoot makes a workload of which the image of one container is followed.
+// theftOfThePage is the one that the chart's page shows.
+func theftOfThePage(t *testing.T) theft {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "charts", "lockstep", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s) -d '([^']+)' \| grep [^\n]+\n.* denied request: ([^"]+)",`).FindSubmatch(page)
+	if found == nil {
+		t.Fatal("the page has no such session")
+	}
+	return theft{"Deployment", "loot", string(found[1]), string(found[2])}
+}
+
+// makeLoot makes a workload of which the image of one container is followed, one without the label
+// of kube-image-deployer, and one whose own annotation wins.
 func (i *installed) makeLoot(t *testing.T) {
 	t.Helper()
 	i.Make(t, workload("Deployment", "loot", "image.lockstep.dev/app: ' registry.example:5000/app:^1'",
 		"volumes: [{name: v, emptyDir: {}}], containers: [{name: app, image: 'registry.example:5000/app:1'}, {name: beside, image: beside}]", 0))
+	const old, pod = "kube-image-deployer/app: 'registry.example/old:1'", "containers: [{name: app, image: app}]"
+	i.Make(t, workload("Deployment", "unlabelled", old, pod, 0)+labelled(workload("Deployment", "both", old+", image.lockstep.dev/app: 'registry.example/new:1'", pod, 0)))
 }
 
 // podOf is the name of an application's pod.

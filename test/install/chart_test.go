@@ -48,7 +48,7 @@ func TestEveryCombination(t *testing.T) {
 
 func wantRefused(t *testing.T, h *helmtest.Helm, values string, texts ...string) {
 	t.Helper()
-	_, stderr, code := h.Try(t, "template", "lockstep", h.Chart("lockstep"), "-f", helmtest.ValuesFile(t, values))
+	_, stderr, code := h.Try(t, "template", "lockstep", h.Chart("lockstep"), "--namespace", "own", "-f", helmtest.ValuesFile(t, values))
 	if code == 0 {
 		t.Fatalf("these values are accepted:\n%s", values)
 	}

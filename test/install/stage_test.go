@@ -64,6 +64,9 @@ func (l lab) install(t *testing.T, s switches, one bool) *installed {
 	if s.images {
 		args = append(args, "--cloud-identity=false", fmt.Sprintf("'--registry-ca=%s=%s'", l.registry.Address, l.authority))
 	}
+	if s.images && s.admission {
+		args = append(args, "--read-annotations=kube-image-deployer")
+	}
 	if s.env {
 		args = append(args, "--form=env")
 	}

@@ -82,6 +82,16 @@ spec:
 {{- ternary (printf ".%s" .) (printf "['%s']" .) (regexMatch "^[A-Za-z_][A-Za-z0-9_]*$" .) -}}
 {{- end -}}
 
+{{/*
+lockstep.otherWords says that the annotation k of OBJECT asks for an image in the words of kube-image-deployer, as
+--read-annotations reads them. Without that flag it is empty.
+*/}}
+{{- define "lockstep.otherWords" -}}
+{{- if include "lockstep.given" (dict "values" .Values "flag" "read-annotations") -}}
+k.startsWith('kube-image-deployer/') && OBJECT.metadata.?labels[?'kube-image-deployer'].orValue('false') != 'false'
+{{- end -}}
+{{- end -}}
+
 {{/* lockstep.templatePolicy is about the workloads whose pod template is at one path. */}}
 {{- define "lockstep.templatePolicy" -}}
 {{- $template := "OBJECT" -}}
@@ -94,10 +104,14 @@ variables:
     expression: {{ $spec }}.spec.containers + {{ $spec }}.spec.?initContainers.orValue([])
   {{- end }}
   # The annotation image.lockstep.dev/web: registry.example:5000/web:^1 becomes {web: registry.example:5000/web}.
+  # A key of kube-image-deployer counts only for a container without our own: a map can't have a key twice.
   - name: repositories
     expression: >-
-      variables.old.metadata.?annotations.orValue({}).transformMapEntry(k, v, k.startsWith('image.lockstep.dev/'),
-      {k.substring(19): v.trim().find('^([^/:]+(:[0-9]+)?/)?[^:]+')})
+      variables.old.metadata.?annotations.orValue({}).transformMapEntry(k, v, k.startsWith('image.lockstep.dev/')
+      {{- with include "lockstep.otherWords" .root }}
+      || {{ replace "OBJECT" "variables.old" . }} && !(k.replace('kube-image-deployer/', 'image.lockstep.dev/') in variables.old.metadata.annotations)
+      {{- end }},
+      {k.substring(k.indexOf('/') + 1): v.trim().find('^([^/:]+(:[0-9]+)?/)?[^:]+')})
 validations:
   - same: OBJECT.metadata.transformMap(k, v, !(k in ['annotations', 'generation', 'managedFields', 'resourceVersion']), v)
     message: Lockstep can't change a workload's metadata, except its own annotation
@@ -129,7 +143,7 @@ validations:
       variables.containers.all(i, c, c.?image == variables.oldContainers[i].?image
       || c.name in variables.repositories && c.image.startsWith(variables.repositories[c.name])
       && c.image.substring(variables.repositories[c.name].size()).matches('^(:[A-Za-z0-9_.-]+)?@sha256:[0-9a-f]{64}$'))
-    message: Lockstep can't change a container's image, except to a digest from the repository in the workload's annotation image.lockstep.dev/CONTAINER
+    message: Lockstep can't change a container's image, except to a digest from the repository in the workload's annotation image.lockstep.dev/CONTAINER{{ if include "lockstep.otherWords" .root }} or kube-image-deployer/CONTAINER{{ end }}
   {{- else }}
   - expression: variables.containers.all(i, c, c.?image == variables.oldContainers[i].?image)
     message: Lockstep can't change a container's image, because images.enabled is off
@@ -201,12 +215,13 @@ validations:
     message: "Lockstep can't write in this namespace: remove it from the chart value admissionPolicy.deniedNamespaces, or remove Lockstep's annotations and labels"
 {{- end -}}
 
-{{/* lockstep.warningPolicy tells whoever annotates a workload in such a namespace. It denies nothing. */}}
+{{/* lockstep.warningPolicy warns a user who annotates such a namespace or a workload in it. It denies nothing. */}}
 {{- define "lockstep.warningPolicy" -}}
 failurePolicy: Ignore
 action: Warn
 namespaces: {{ toJson .root.Values.admissionPolicy.deniedNamespaces }}
 resources:
+  - {group: "", resource: namespaces, operations: [CREATE, UPDATE]}
   {{- range include "lockstep.templates" .root | fromYaml }}
   {{- range . }}
   - {{ merge (dict "operations" (list "CREATE" "UPDATE")) . | toJson }}
@@ -215,7 +230,10 @@ resources:
 when: asks-for-lockstep
 condition: >-
   request.userInfo.username != '{{ .account }}' && object.metadata.?annotations.orValue({}).exists(k,
-  k.startsWith('image.lockstep.dev/') || k == 'lockstep.dev/reload' && object.metadata.annotations[k] != 'never')
+  k.startsWith('image.lockstep.dev/') || k == 'lockstep.dev/reload' && object.metadata.annotations[k] != 'never'
+  {{- with include "lockstep.otherWords" .root }}
+  || {{ replace "OBJECT" "object" . }}
+  {{- end }})
 validations:
   - expression: "false"
     message: "Lockstep can't roll out workloads of this namespace, because the chart value admissionPolicy.deniedNamespaces lists it"

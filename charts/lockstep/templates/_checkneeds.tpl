@@ -1,11 +1,13 @@
-{{/* lockstep.checkNeeds refuses a value that has no effect, because what it belongs to is switched off. */}}
+{{/* lockstep.checkNeeds refuses a value that has no effect, because what it belongs to is switched off. Defaults that
+aren't empty pass. */}}
 {{- define "lockstep.checkNeeds" -}}
 {{- $all := .Values -}}
+{{- $defaults := dict "images.cloudIdentityNamespaces" (list "*") "admissionPolicy.deniedNamespaces" (list "kube-system") -}}
 {{- range $switch, $values := include "lockstep.needs" . | fromYaml -}}
 {{- range $values -}}
 {{- $value := include "lockstep.valueAt" (dict "values" $all "path" .) | fromJson -}}
 {{- $on := include "lockstep.valueAt" (dict "values" $all "path" $switch) | fromJson -}}
-{{- if and $value.is (not $on.is) -}}
+{{- if and $value.is (not $on.is) (ne (toJson $value.is) (get $defaults . | toJson)) -}}
 {{- $without := ternary (printf "%s=false" .) (printf "leave %s empty" .) (kindIs "bool" $value.is) -}}
 {{- fail (printf "\n\n%s needs %s: set %s=true, or %s" . $switch $switch $without) -}}
 {{- end -}}
@@ -20,9 +22,10 @@ not among them: one file of values may serve clusters with and without Prometheu
 {{- define "lockstep.needs" -}}
 reload.enabled: [reload.auto, podStrategies.enabled]
 revisions.enabled: [revisions.secretNamespaces, revisions.grace]
-images.enabled: [images.pullSecrets, images.platforms, images.defaultPlatform, images.interval, images.dockerConfigNamespaces, images.webhook.enabled]
+images.enabled: [images.pullSecrets, images.platforms, images.defaultPlatform, images.interval, images.dockerConfigNamespaces, images.cloudIdentityNamespaces, images.webhook.enabled]
 images.webhook.enabled: [images.webhook.secretName, networkPolicy.webhookFrom]
 networkPolicy.enabled: [networkPolicy.metricsFrom, networkPolicy.webhookFrom, networkPolicy.egress]
+admissionPolicy.enabled: [admissionPolicy.deniedNamespaces]
 serviceAccount.create: [serviceAccount.annotations]
 {{- end -}}
 

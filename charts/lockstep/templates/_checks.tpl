@@ -7,7 +7,7 @@ Names that the chart does not know are refused by the schema.
 {{- include "lockstep.checkImage" . -}}
 {{- include "lockstep.checkScope" . -}}
 {{- include "lockstep.checkNeeds" . -}}
-{{- include "lockstep.checkImages" .Values.images -}}
+{{- include "lockstep.checkImages" . -}}
 {{- include "lockstep.checkDockerConfig" .Values -}}
 {{- include "lockstep.checkKinds" . -}}
 {{- include "lockstep.checkTimes" . -}}
@@ -52,9 +52,12 @@ does has no condition.
 {{- if and $v.namespaceSelector (not (regexMatch (include "lockstep.selectorPattern" .) $v.namespaceSelector)) -}}
 {{- fail (printf "\n\nnamespaceSelector %q is no label selector: write it as for \"kubectl get -l\", such as team=shop or \"team in (shop, blog)\"" $v.namespaceSelector) -}}
 {{- end -}}
-{{- range $v.revisions.secretNamespaces -}}
-{{- if and $v.namespaces (not (has . $v.namespaces)) -}}
-{{- fail (printf "\n\nrevisions.secretNamespaces has %q, which namespaces has not: add it there, or take it out here" .) -}}
+{{- $named := dict "revisions.secretNamespaces" $v.revisions.secretNamespaces "images.dockerConfigNamespaces" $v.images.dockerConfigNamespaces "images.cloudIdentityNamespaces" $v.images.cloudIdentityNamespaces -}}
+{{- range $value, $names := $named -}}
+{{- range $names -}}
+{{- if and $v.namespaces (ne . "*") (not (has . $v.namespaces)) -}}
+{{- fail (printf "\n\n%s has %q, which namespaces has not: add it there, or take it out here" $value .) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -80,25 +83,35 @@ it finds none at all.
 {{- end -}}
 
 {{- define "lockstep.checkImages" -}}
-{{- if and .webhook.enabled (not .webhook.secretName) -}}
-{{- fail "\n\nimages.webhook.secretName is empty, and anyone could send notifications: make a Secret and name it, for example\n  kubectl create secret generic lockstep-webhook --from-literal=secrets=\"$(openssl rand -hex 32)\"" -}}
+{{- $images := .Values.images -}}
+{{- if and $images.webhook.enabled (not $images.webhook.secretName) -}}
+{{- fail (printf "\n\nimages.webhook.secretName is empty, and anyone could send notifications: create a Secret in the release namespace and name it, for example\n  kubectl -n %s create secret generic lockstep-webhook --from-literal=secrets=\"$(openssl rand -hex 32)\"" .Release.Namespace) -}}
 {{- end -}}
-{{- if and .webhook.enabled (has (int .webhook.port) (list 8080 8081)) -}}
-{{- fail (printf "\n\nimages.webhook.port %v is taken: the controller serves metrics at 8080 and probes at 8081. Choose another one, such as 8082" .webhook.port) -}}
+{{- if and $images.webhook.enabled (has (int $images.webhook.port) (list 8080 8081)) -}}
+{{- fail (printf "\n\nimages.webhook.port %v is taken: the controller serves metrics at 8080 and probes at 8081. Choose another one, such as 8082" $images.webhook.port) -}}
 {{- end -}}
-{{- if and .interval (lt (include "lockstep.seconds" .interval | float64) 1.0) -}}
-{{- fail (printf "\n\nimages.interval %s is too short: set 1s or more, or leave it empty for 1m" .interval) -}}
+{{- if and $images.interval (lt (include "lockstep.seconds" $images.interval | float64) 1.0) -}}
+{{- fail (printf "\n\nimages.interval %s is too short: set 1s or more, or leave it empty for 1m" $images.interval) -}}
 {{- end -}}
 {{- end -}}
 
 {{/* lockstep.checkDockerConfig: the controller refuses namespaces without the credentials that they may use. */}}
 {{- define "lockstep.checkDockerConfig" -}}
-{{- $given := regexMatch "(^| )--docker-config(=| |$)" (join " " .extraArgs) -}}
-{{- range .extraEnv -}}
-{{- if eq .name "LOCKSTEP_DOCKER_CONFIG" -}}{{- $given = true -}}{{- end -}}
+{{- if and .images.dockerConfigNamespaces (not (include "lockstep.given" (dict "values" . "flag" "docker-config"))) -}}
+{{- fail "\n\nimages.dockerConfigNamespaces needs --docker-config in extraArgs: add it, and its file with extraVolumes and extraVolumeMounts, or leave images.dockerConfigNamespaces empty" -}}
 {{- end -}}
-{{- if and .images.dockerConfigNamespaces (not $given) -}}
-{{- fail "\n\nimages.dockerConfigNamespaces needs --docker-config in extraArgs: add it with its file in extraVolumes, or leave images.dockerConfigNamespaces empty" -}}
+{{- end -}}
+
+{{/* lockstep.given is empty unless extraArgs has the flag, or extraEnv its variable. */}}
+{{- define "lockstep.given" -}}
+{{- if regexMatch (printf "(^| )--%s(=| |$)" .flag) (join " " .values.extraArgs) -}}
+true
+{{- end -}}
+{{- $variable := printf "LOCKSTEP_%s" (replace "-" "_" .flag | upper) -}}
+{{- range .values.extraEnv -}}
+{{- if eq .name $variable -}}
+true
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

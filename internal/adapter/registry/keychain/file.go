@@ -14,14 +14,18 @@ import (
 // maxFile limits the size of Docker's configuration.
 const maxFile = 4 << 20
 
-// File is Docker's configuration file. Each query reads it, so changes apply immediately; a
-// missing file provides no credentials.
-type File struct{ Path string }
+// File is Docker's configuration file. Each query reads it, so changes apply immediately.
+type File struct {
+	Path string
+	// Named means that a user named the file, so it has to exist. Elsewhere Docker may or may not
+	// have written one.
+	Named bool
+}
 
 // Credentials of the file, and those of its credential helpers.
 func (f File) Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error) {
 	text, err := f.read()
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && !f.Named {
 		return nil, nil
 	}
 	if err != nil {

@@ -144,6 +144,10 @@ func TestFileIsReadAgain(t *testing.T) {
 		}
 	}
 	check("")
+	named := keychain.File{Path: path, Named: true}
+	if _, err := named.Credentials(t.Context(), repository(t, "nginx")); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("error of a missing file is %v", err)
+	}
 	for _, user := range []string{"first", "other"} {
 		text := fmt.Sprintf(`{"auths":{"https://index.docker.io/v1/":{"username":%q,"password":"p"}}}`, user)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -44,7 +44,7 @@ func TestCredentialNamespaces(t *testing.T) {
 	for says, flags := range map[string][]string{
 		"--docker-config-namespaces: needs --docker-config": {"--images", "--docker-config-namespaces", "shop"},
 		`--docker-config-namespaces "shop_1"`:               {"--images", "--docker-config", "a", "--docker-config-namespaces", "*,shop_1"},
-		"--docker-config: stat /no/such: no such file":      {"--images", "--docker-config", "/no/such", "--docker-config-namespaces", "*"},
+		"--docker-config: stat /no/such: no such file":      {"--images", "--docker-config", "/no/such", "--docker-config-namespaces", "*", "--image-interval=0s"}, // the interval is wrong too, so that no controller starts
 		`--cloud-identity-namespaces "sh*"`:                 {"--images", "--cloud-identity-namespaces", "sh*"},
 	} {
 		var stderr bytes.Buffer

@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -85,6 +86,7 @@ func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Observation
 		}
 		in.Findings = append(in.Findings, all.Findings...)
 		in.Warnings = append(in.Warnings, all.Warnings...)
+		in.TooMany = cmp.Or(in.TooMany, all.TooMany)
 		in.Searched = append(in.Searched, all.Searched...)
 		in.AwaitsStatus = in.AwaitsStatus || all.AwaitsStatus
 		in.Recheck = sooner(in.Recheck, all.Recheck)

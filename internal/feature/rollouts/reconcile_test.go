@@ -394,6 +394,30 @@ func TestNotFollowedKeepsWhatOthersKnow(t *testing.T) {
 	}
 }
 
+// crowded is a family that finds more inputs than a workload may have.
+type crowded struct{ Family }
+
+func (crowded) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry, kube.AskPast) (input.Assessment, error) {
+	return input.Assessment{TooMany: "it asks for more than 256 ConfigMaps and Secrets"}, nil
+}
+
+// TestTooManyInputsAreTold: a family that stops at the bound has no findings. That isn't a
+// workload without inputs: its record stays, and it is told.
+func TestTooManyInputsAreTold(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.workload.Annotations = map[string]string{settings.Reload: "auto"}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
+	d := s.dependencies()
+	d.Families = []Family{crowded{s}, s}
+	if _, err := New(DefaultOptions(), d).Reconcile(t.Context(), s.workload.Key); err != nil {
+		t.Fatal(err)
+	}
+	if s.toldOf(input.TooManySources) != 1 || s.entry == nil || s.entry.Inputs[app].Version != v1 {
+		t.Errorf("told %d times; the entry is %+v", s.toldOf(input.TooManySources), s.entry)
+	}
+}
+
 // TestGathererMarksEstimates: bounds and times are known only to who watches.
 func TestGathererMarksEstimates(t *testing.T) {
 	t.Parallel()

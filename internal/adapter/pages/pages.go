@@ -29,7 +29,7 @@ const (
 func Items(ctx context.Context, c client.Reader, list client.ObjectList, options ...client.ListOption) iter.Seq2[client.Object, error] {
 	return func(yield func(client.Object, error) bool) {
 		for limit := int64(First); ; limit = Next(list, limit) {
-			err := eachOfPage(ctx, c, list, limit, options, func(o client.Object) bool { return yield(o, nil) })
+			err := query{c, list, options}.page(ctx, limit, func(o client.Object) bool { return yield(o, nil) })
 			if err != nil && !errors.Is(err, errStopped) {
 				yield(nil, err)
 			}
@@ -41,7 +41,7 @@ func Items(ctx context.Context, c client.Reader, list client.ObjectList, options
 }
 
 // few bounds the pages that all calls of [Each] hold at the same time.
-var few = semaphore.NewWeighted(2)
+var few = semaphore.NewWeighted(2) //nolint:gochecknoglobals // The memory that it bounds is the process's.
 
 // Each reads a list in pages, and calls see with each object until it returns false. Workers
 // share the memory of a few pages, however many of them read. So see must not keep the object,
@@ -51,7 +51,7 @@ func Each(ctx context.Context, c client.Reader, list client.ObjectList, see func
 		if err := few.Acquire(ctx, 1); err != nil {
 			return fmt.Errorf("wait for the lists of others: %w", err)
 		}
-		err := eachOfPage(ctx, c, list, limit, options, see)
+		err := query{c, list, options}.page(ctx, limit, see)
 		limit = Next(list, limit)
 		if dropped := meta.SetList(list, nil); err == nil {
 			err = dropped
@@ -68,13 +68,20 @@ func Each(ctx context.Context, c client.Reader, list client.ObjectList, see func
 	}
 }
 
-// eachOfPage reads the page after the one that the list has.
-func eachOfPage(ctx context.Context, c client.Reader, list client.ObjectList, limit int64, options []client.ListOption, see func(client.Object) bool) error {
-	page := slices.Concat(options, []client.ListOption{client.Limit(limit), client.Continue(list.GetContinue())})
-	if err := c.List(ctx, list, page...); err != nil {
+// query is a list that is read in pages.
+type query struct {
+	client  client.Reader
+	list    client.ObjectList
+	options []client.ListOption
+}
+
+// page reads the page after the one that the list has.
+func (q query) page(ctx context.Context, limit int64, see func(client.Object) bool) error {
+	options := slices.Concat(q.options, []client.ListOption{client.Limit(limit), client.Continue(q.list.GetContinue())})
+	if err := q.client.List(ctx, q.list, options...); err != nil {
 		return err
 	}
-	return meta.EachListItem(list, func(item runtime.Object) error {
+	return meta.EachListItem(q.list, func(item runtime.Object) error {
 		o, ok := item.(client.Object)
 		if !ok {
 			return fmt.Errorf("unexpected type %T", item)

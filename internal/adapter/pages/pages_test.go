@@ -130,7 +130,7 @@ type crowded struct {
 	pages       atomic.Int32
 }
 
-func (c *crowded) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+func (c *crowded) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	now := c.asked.Add(1)
 	defer c.asked.Add(-1)
 	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {

@@ -34,9 +34,8 @@ const sumSize = 16
 // ConfigMaps; one with a key suits Secrets, whose digests would otherwise let any user
 // who can read a pod test password guesses.
 type Hasher struct {
-	key    []byte
-	id     string
-	scheme *scheme // nil for a plain one
+	key []byte
+	id  string
 	// place is where the object is; only a keyed Hasher uses it.
 	place place
 }
@@ -48,8 +47,7 @@ type place struct{ namespace, kind, name string }
 // Versions name the key they were computed with, so a lost key is a new baseline.
 func NewKeyedHasher(key []byte) Hasher {
 	sum := sha256.Sum256(key)
-	id := keyMark + hex.EncodeToString(sum[:3])
-	return Hasher{key: slices.Clone(key), id: id, scheme: &scheme{algorithm: keyedAlgorithm + id, before: plainAlgorithm + id}}
+	return Hasher{key: slices.Clone(key), id: keyMark + hex.EncodeToString(sum[:3])}
 }
 
 // KeyID names the key, and is empty without one. It doesn't reveal the key.
@@ -66,7 +64,7 @@ func (h Hasher) At(namespace, kind, name string) Hasher {
 // Content is the stored form of a ConfigMap or Secret: a digest for each key. It is
 // immutable, and small: the controller has one for each object of the cluster.
 type Content struct {
-	scheme *scheme
+	scheme unique.Handle[scheme]
 	// salt is what the scheme adds to its versions, if it has a previous algorithm.
 	salt sum
 	keys []keySum // sorted
@@ -89,8 +87,6 @@ type scheme struct {
 	before string
 }
 
-var plain = &scheme{algorithm: plainAlgorithm}
-
 // Content digests the bytes that a pod would see. A key that moves from text to
 // binary with the same bytes is the same file, so the two maps are one.
 func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Content {
@@ -99,7 +95,7 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 	keys = slices.AppendSeq(keys, maps.Keys(binaries))
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	c := Content{scheme: h.common(), salt: h.salt(), keys: make([]keySum, len(keys))}
+	c := Content{scheme: unique.Make(h.common()), salt: h.salt(), keys: make([]keySum, len(keys))}
 	digest := fields{Hash: h.newHash()}
 	for i, key := range keys {
 		c.keys[i].key = unique.Make(key).Value() // many objects have the same keys
@@ -126,10 +122,10 @@ func (c Content) Version(keys Keys) Version {
 }
 
 func (c Content) common() scheme {
-	if c.scheme == nil {
+	if c.scheme == (unique.Handle[scheme]{}) {
 		return scheme{}
 	}
-	return *c.scheme
+	return c.scheme.Value()
 }
 
 func (c Content) version(algorithm string, salt []byte, keys Keys) Version {
@@ -156,11 +152,11 @@ func (h Hasher) AbsentVersion(keys Keys) Version {
 	return Version{Basis: h.common().algorithm + ":" + keys.ID(), Sum: absent}
 }
 
-func (h Hasher) common() *scheme {
-	if h.scheme == nil {
-		return plain
+func (h Hasher) common() scheme {
+	if h.key == nil {
+		return scheme{algorithm: plainAlgorithm}
 	}
-	return h.scheme
+	return scheme{algorithm: keyedAlgorithm + h.id, before: plainAlgorithm + h.id}
 }
 
 // salt is a digest of the place that can be computed only with the key, zero without a

@@ -43,11 +43,15 @@ type Options struct {
 // Inputs are the ConfigMaps and Secrets of workloads.
 type Inputs struct {
 	options Options
+	// matching bounds the patterns that are compared with names at the same time. Crafted ones
+	// take a millisecond each, and without the bound they would take every processor for as
+	// long as a tenant likes.
+	matching chan struct{}
 }
 
 // New makes the inputs.
 func New(o Options) *Inputs {
-	return &Inputs{options: o}
+	return &Inputs{options: o, matching: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
 // Kinds are the kinds of inputs that this family knows.
@@ -283,15 +287,10 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, entry record.E
 	return sources
 }
 
-// matching bounds the patterns that are compared with names at the same time. Crafted ones take
-// a millisecond each, and without the bound they would take every processor for as long as a
-// tenant likes.
-var matching = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
-
 // find adds the sources that match a pattern.
 func (i *Inputs) find(found map[input.ID]bool, namespace string, p settings.Pattern, entry record.Entry) {
-	matching <- struct{}{}
-	defer func() { <-matching }()
+	i.matching <- struct{}{}
+	defer func() { <-i.matching }()
 	for s := range i.options.View.SourcesMatching(namespace, p) {
 		if found[s] = found[s] || i.mayMatch(namespace, s); len(found) > input.MaxInputs {
 			return // The rest doesn't matter: these are too many.

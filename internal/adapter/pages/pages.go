@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,15 +39,16 @@ func Items(ctx context.Context, c client.Reader, list client.ObjectList, options
 	}
 }
 
-// few bounds the pages that all calls of [Each] hold at the same time.
-var few = semaphore.NewWeighted(2) //nolint:gochecknoglobals // The memory that it bounds is the process's.
+// few bounds the pages that all calls of [Each] hold at the same time. It is a channel because
+// tests in virtual time share it, and a semaphore makes channels of its own in them.
+var few = make(chan struct{}, 2) //nolint:gochecknoglobals // The memory that it bounds is the process's.
 
 // Each reads a list in pages, and calls see with each object until it returns false. Workers
 // share the memory of a few pages, however many of them read. So see must not keep the object,
 // and must not wait for anything.
 func Each(ctx context.Context, c client.Reader, list client.ObjectList, see func(client.Object) bool, options ...client.ListOption) error {
 	for limit := int64(First); ; {
-		if err := few.Acquire(ctx, 1); err != nil {
+		if err := enter(ctx); err != nil {
 			return fmt.Errorf("wait for the lists of others: %w", err)
 		}
 		err := query{c, list, options}.page(ctx, limit, see)
@@ -56,7 +56,7 @@ func Each(ctx context.Context, c client.Reader, list client.ObjectList, see func
 		if dropped := meta.SetList(list, nil); err == nil {
 			err = dropped
 		}
-		few.Release(1)
+		<-few
 		switch {
 		case errors.Is(err, errStopped):
 			return nil
@@ -65,6 +65,19 @@ func Each(ctx context.Context, c client.Reader, list client.ObjectList, see func
 		case list.GetContinue() == "":
 			return nil
 		}
+	}
+}
+
+// enter waits until there is room for a page.
+func enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case few <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -30,10 +30,10 @@ type Request struct {
 	Objects []input.ID
 	// RequireReference attaches only objects that the newest revision's template names.
 	RequireReference bool
-	// Grace is how long a template may go without naming an object before the object is
-	// attached anyway; only without RequireReference. If a workload is applied a moment
-	// after this run began, its objects must not be attached to the previous revision.
-	// Default 10 s.
+	// Grace is how long to wait for a revision that names all objects. If a workload is applied a
+	// moment after this run began, its objects must not be attached to the previous revision
+	// only. Then each object is attached by itself, and without RequireReference also one that
+	// the template doesn't name. Default 10 s.
 	Grace time.Duration
 	// Timeout bounds the whole run. Default 4 minutes: Helm waits 5 minutes for a Job,
 	// and missing objects must be reported before.

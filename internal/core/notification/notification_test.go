@@ -122,6 +122,7 @@ func FuzzRepositories(f *testing.F) {
 	f.Add(github("package", "CONTAINER", "app", ""), "r.example")
 	f.Add(`{"repository":{"repo_name":"team/app"}}`, "a b")
 	f.Add(`{"image":"nginx"}`, "")
+	f.Add(`{"image":"0.0_0/team/app"}`, "")
 	f.Fuzz(func(t *testing.T, body, registry string) {
 		for _, format := range notification.Formats() {
 			found, _ := format.Repositories([]byte(body), registry)

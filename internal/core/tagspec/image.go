@@ -73,7 +73,7 @@ type Repository struct {
 // docker.io/library/nginx, and a first element without a dot or a port is a registry
 // only if it is "localhost".
 func ParseRepository(text string) (Repository, error) {
-	named, err := reference.ParseNormalizedNamed(text)
+	named, err := normalized(text)
 	if err != nil {
 		return Repository{}, refuse(text, BadRepository, "is no repository: %v", err)
 	}

@@ -1,6 +1,8 @@
 package tagspec
 
 import (
+	"errors"
+
 	"github.com/distribution/reference"
 )
 
@@ -13,7 +15,7 @@ type Reference struct {
 
 // ParseReference reads the image of a container as the kubelet does.
 func ParseReference(text string) (Reference, error) {
-	named, err := reference.ParseNormalizedNamed(text)
+	named, err := normalized(text)
 	if err != nil {
 		return Reference{}, refuse(text, BadRepository, "is no image: %v", err)
 	}
@@ -25,6 +27,16 @@ func ParseReference(text string) (Reference, error) {
 		r.Digest = digested.Digest().String()
 	}
 	return r, nil
+}
+
+// normalized is the name as the kubelet reads it. The library takes "a.b_c/app" for a path
+// without a host, because a host has no underscore.
+func normalized(text string) (reference.Named, error) {
+	named, err := reference.ParseNormalizedNamed(text)
+	if err == nil && reference.Domain(named) == "" {
+		return nil, errors.New("the part before the first slash can't be a host")
+	}
+	return named, err
 }
 
 // Allows reports whether a reference is of the repository and of a wanted tag. A

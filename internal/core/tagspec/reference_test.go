@@ -43,7 +43,7 @@ func TestReference(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"", "UPPER", "a b", "${IMAGE}", "nginx:", "nginx@sha256:12"} {
+	for _, text := range []string{"", "UPPER", "a b", "${IMAGE}", "nginx:", "nginx@sha256:12", "0.0_0/team/app", "a_b:5000/app"} {
 		if got, err := tagspec.ParseReference(text); err == nil {
 			t.Errorf("%q is read as %+v", text, got)
 		}

@@ -54,7 +54,11 @@ func (g *greedy) populate(ctx context.Context) error {
 	}
 	err := parallel(ctx, g.configs, func(ctx context.Context, i int) error {
 		about := metav1.ObjectMeta{Name: g.configName(i), Annotations: g.annotations(g.onConfigs)}
-		_, err := g.world.client.CoreV1().ConfigMaps(greedyNamespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: about, Data: map[string]string{"key": "0"}}, metav1.CreateOptions{})
+		config := &corev1.ConfigMap{ObjectMeta: about, Data: map[string]string{"key": "0"}}
+		if g.hostile && g.shape.config != nil {
+			g.shape.config(i, config)
+		}
+		_, err := g.world.client.CoreV1().ConfigMaps(greedyNamespace).Create(ctx, config, metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -72,6 +76,9 @@ func (g *greedy) makeApp(ctx context.Context, i int) error {
 			Selector: &metav1.LabelSelector{MatchLabels: g.labels(i)}, Template: g.template(i, "current"),
 		},
 	}
+	if g.hostile && g.shape.app != nil {
+		g.shape.app(i, app)
+	}
 	made, err := g.world.client.AppsV1().Deployments(greedyNamespace).Create(ctx, app, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -88,14 +95,18 @@ func (g *greedy) makeRevision(ctx context.Context, app *appsv1.Deployment, i, n 
 	hash := fmt.Sprint("old", n)
 	template := g.template(i, hash)
 	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
-	_, err := g.world.client.AppsV1().ReplicaSets(greedyNamespace).Create(ctx, &appsv1.ReplicaSet{
+	revision := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: app.Name + "-" + hash, Labels: template.Labels,
 			Annotations:     map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(n + 1)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(app, appsv1.SchemeGroupVersion.WithKind(kindDeployment))},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
-	}, metav1.CreateOptions{})
+	}
+	if g.hostile && g.shape.revision != nil {
+		g.shape.revision(n, revision)
+	}
+	_, err := g.world.client.AppsV1().ReplicaSets(greedyNamespace).Create(ctx, revision, metav1.CreateOptions{})
 	return err
 }
 

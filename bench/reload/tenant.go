@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,21 +42,30 @@ type attack struct {
 	down bool
 	// beside runs beside the writes, until the context ends.
 	beside func(ctx context.Context, r *trial, hostile bool) error
+	// shape changes the objects before they are made, but not in a control run.
+	shape shape
+	// memory means that only the peak is compared: there is no control run.
+	memory bool
 }
 
 // tenants are scenarios in which one tenant causes as much load as the API server accepts,
 // and another one waits for a rollout. Each has a control run, which comes first.
 func tenants(s sizes) []scenario {
 	var all []scenario
-	for _, a := range attacks() {
+	for _, a := range slices.Concat(attacks(), shapedAttacks()) {
 		a.apps, a.configs, a.revisions = s.share(a.apps), s.share(a.configs), s.share(a.revisions)
-		all = append(all, tenant(a, false), tenant(a, true))
+		if !a.memory {
+			all = append(all, tenant(a, false))
+		}
+		all = append(all, tenant(a, true))
 	}
 	return all
 }
 
+// withImages are the flags of attacks that name registries.
+const withImages = "--images --image-interval 10s --image-platforms linux/amd64 --cloud-identity=false "
+
 func attacks() []attack {
-	const images = "--images --image-interval 10s --image-platforms linux/amd64 --cloud-identity=false "
 	slow := func(i int) string { return fmt.Sprintf("configmap/*%s%02d", strings.Repeat("a", 120), i) }
 	matching := func(i int) string { return "configmap/a" + strings.Repeat("*a", i) + "*" }
 	return []attack{
@@ -85,12 +95,12 @@ func attacks() []attack {
 		},
 		{
 			name: "registry", about: "an image annotation with a registry whose list of tags never ends, 7.5 MB a tag, gzipped",
-			flags: images + "--plain-http-registry {registry}",
+			flags: withImages + "--plain-http-registry {registry}",
 			apps:  1, onApps: map[string]string{"image.lockstep.dev/app": "{registry}/endless:^1"},
 		},
 		{
 			name: "webhook", about: "64 slow notifications without a proof at a time, beside genuine ones",
-			flags:  images + "--image-webhook-addr {webhook} --image-webhook-secret-file {secret}",
+			flags:  withImages + "--image-webhook-addr {webhook} --image-webhook-secret-file {secret}",
 			beside: notify,
 		},
 	}

@@ -3,6 +3,7 @@ package podsync_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -44,6 +45,39 @@ func TestKilledBetweenTellingAndAsking(t *testing.T) {
 			t.Errorf("told %v, status %+v", w.notified, s)
 		}
 	})
+}
+
+// A restarted agent reads its sources before it notifies the application, which then doesn't load
+// the old set first. Without sources it notifies after 10 s.
+func TestARestartedSidecarReadsItsSourcesFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		after time.Duration
+		want  []string
+	}{
+		"sources in time": {after: 9 * time.Second, want: []string{"new"}},
+		"sources late":    {after: 11 * time.Second, want: []string{"old", "new"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				names := map[string]string{id(t, "old"): "old", id(t, "new"): "new"}
+				w := newWorld()
+				w.complete = map[string]bool{id(t, "old"): true}
+				w.leave(t, podsync.State{Sets: podsync.Sets{Published: id(t, "old")}, Answers: podsync.Answers{Delivered: id(t, "old")}}, id(t, "old"))
+				_, put := run(t, w, func(o *podsync.Options) { o.Timing.MinInterval = 10 * time.Second })
+				time.Sleep(c.after)
+				put("new")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				got := []string{}
+				for _, generation := range w.notified {
+					got = append(got, names[generation])
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("notified of %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
 }
 
 // A question before telling that cannot be put is an application that starts; one

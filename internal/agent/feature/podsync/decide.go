@@ -140,10 +140,10 @@ func Decide(in Observation) Decision {
 	if in.State.Published == "" {
 		return Decision{Verb: Wait, Reason: in.holdReason()}
 	}
+	if at := in.Begun.Add(sourcePatience); in.Observed.Generation == "" && in.Observed.Refused == "" && in.Now.Before(at) {
+		return Decision{Verb: Wait, Reason: WaitingForSources, Until: at}
+	}
 	if in.Child == ChildPending {
-		if at := in.Begun.Add(sourcePatience); in.Observed.Generation == "" && in.Observed.Refused == "" && in.Now.Before(at) {
-			return Decision{Verb: Wait, Reason: WaitingForSources, Until: at}
-		}
 		return in.startChild(ChildNotStarted)
 	}
 	return in.deliver()
@@ -163,8 +163,9 @@ func (in Observation) startChild(reason Reason) Decision {
 // unchecked reports that the set in place has not passed this agent's own check.
 func (in Observation) unchecked() bool { return in.Checks && in.State.Checked != in.State.Published }
 
-// sourcePatience is how long an application that could run with an earlier agent's set waits
-// for the sources at the start.
+// sourcePatience is how long the agent waits for the sources at the start before it starts the
+// application with an earlier agent's set, or notifies it of that set. Otherwise the application
+// would load the old set first, and the new one only after the minimum interval.
 const sourcePatience = 10 * time.Second
 
 // reloadWindow is how soon after a reload the agent blames the reload when the application

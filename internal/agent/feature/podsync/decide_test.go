@@ -269,6 +269,23 @@ func TestDecide(t *testing.T) {
 			},
 			want: podsync.Decision{Verb: podsync.StartChild, Reason: podsync.ChildNotStarted, Generation: "A"},
 		},
+		"sidecar with old files": {
+			why:  "the application would load the old set first, and the new one after the minimum interval",
+			set:  func(in *podsync.Observation) { in.Observed.Generation, in.State.Delivered, in.Begun = "", "", at(95) },
+			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources, Until: at(105)},
+		},
+		"sidecar with old files and no sources": {
+			why:  "the application may not have loaded the files in place",
+			set:  func(in *podsync.Observation) { in.Observed.Generation, in.State.Delivered, in.Begun = "", "", at(90) },
+			want: podsync.Decision{Verb: podsync.Notify, Reason: podsync.NotDelivered, Generation: "A"},
+		},
+		"sidecar with old files and sources in conflict": {
+			why: "the sources were read, and no set will come of them",
+			set: func(in *podsync.Observation) {
+				in.Observed, in.State.Delivered, in.Begun = podsync.Observed{Refused: podsync.SourceConflict}, "", at(95)
+			},
+			want: podsync.Decision{Verb: podsync.Notify, Reason: podsync.NotDelivered, Generation: "A"},
+		},
 		"child with its files": {
 			why:  "no reload before the start, whatever was delivered",
 			set:  func(in *podsync.Observation) { in.Child, in.State.Delivered = podsync.ChildPending, "" },

@@ -3,13 +3,16 @@ package kubeimagedeployer_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -17,9 +20,9 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestManifestOfTheOriginal: the workloads of the original's documents, its own watch key,
-// one namespace. Every workload is patched once, whatever it follows, and only its images
-// are touched; a second process finds nothing to do.
+// TestManifestOfTheOriginal: the Deployment of the original's README beside a workload of each other
+// kind, its own watch key, one namespace. Every workload is patched once, whatever it follows, and
+// only its images are touched; a second process finds nothing to do.
 func TestManifestOfTheOriginal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -33,10 +36,7 @@ func TestManifestOfTheOriginal(t *testing.T) {
 	s.awaitImages(t, "ahead", "app="+first)
 	s.awaitImages(t, "ahead-too", "app="+newest)
 
-	d := s.deployment("web", "busybox:latest")
-	d.ObjectMeta = s.meta("web", "busybox-init", "busybox:latest", "busybox2", "busybox:1.34.*")
-	d.Spec.Template = template("web", "busybox", "busybox2")
-	d.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "busybox-init", Image: "before"}}
+	d := s.readme(t)
 	set := &appsv1.StatefulSet{ObjectMeta: s.meta("db", "app", "busybox:latest"), Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0), Selector: selector("db"), Template: template("db", "app")}}
 	daemon := &appsv1.DaemonSet{ObjectMeta: s.meta("node", "app", "busybox:latest"), Spec: appsv1.DaemonSetSpec{Selector: selector("node"), Template: template("node", "app")}}
 	daemon.Spec.Template.Spec.NodeSelector = map[string]string{"no": "node"}
@@ -44,7 +44,7 @@ func TestManifestOfTheOriginal(t *testing.T) {
 	job.Spec.JobTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	s.Create(t, d, set, daemon, job)
 
-	s.awaitImages(t, "web", "busybox-init="+first+" busybox=before busybox2="+newest)
+	s.awaitImages(t, d.Name, "busybox-init="+first+" busybox=busybox busybox2="+newest)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		s.Get(t, "db", set)
 		s.Get(t, "node", daemon)
@@ -54,18 +54,42 @@ func TestManifestOfTheOriginal(t *testing.T) {
 		return got[0] == want && got[1] == want && got[2] == want, fmt.Sprintf("they run %q, want %s", got, want)
 	})
 	stop(t, r)
-	got := s.Deployment(t, "web")
-	if len(got.Spec.Template.Annotations) > 0 || len(got.Annotations) > 3 {
-		t.Errorf("more than images was written: %v and %v", got.Spec.Template.Annotations, got.Annotations)
+	got := s.Deployment(t, d.Name)
+	delete(got.Annotations, "deployment.kubernetes.io/revision")
+	for _, containers := range [][]corev1.Container{got.Spec.Template.Spec.InitContainers, got.Spec.Template.Spec.Containers} {
+		for i := range containers {
+			containers[i].Image = "busybox"
+		}
+	}
+	if diff := cmp.Diff(d.Spec.Template, got.Spec.Template) + cmp.Diff(d.Annotations, got.Annotations) + cmp.Diff(d.Labels, got.Labels); diff != "" {
+		t.Errorf("more than images was written (-created +now):\n%s", diff)
 	}
 	again := s.start(t, variables...)
 	s.fence(t)
 	stop(t, again)
-	for _, object := range []string{"deployments/web", "statefulsets/db", "daemonsets/node", "cronjobs/job", "deployments/ahead"} {
+	for _, object := range []string{"deployments/" + d.Name, "statefulsets/db", "daemonsets/node", "cronjobs/job", "deployments/ahead"} {
 		if n := s.gate.patches(object); n != 1 {
 			t.Errorf("%s was patched %d times, want once", object, n)
 		}
 	}
+}
+
+// readme is the Deployment of the original's README, in the test's namespace and registry.
+func (s *site) readme(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	text, err := os.ReadFile("testdata/workload.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.Deployment{}
+	if err := yaml.UnmarshalStrict(text, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Namespace = s.Namespace
+	for key, image := range d.Annotations {
+		d.Annotations[key] = s.at(image)
+	}
+	return d
 }
 
 // TestEnforcement: the annotation is enforced. What a person writes is reverted, however

@@ -2,6 +2,7 @@ package imagewatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -310,6 +311,49 @@ func TestBrokenRegistryIsLeftAlone(t *testing.T) {
 		// Without the pause it would be about 100 × 13.
 		if n := s.heads.Load(); n > 200 {
 			t.Errorf("%d requests to a broken registry in ten minutes", n)
+		}
+	})
+}
+
+// outage is a registry that can't be reached until it is over.
+type outage struct {
+	*standIn
+	over  atomic.Bool
+	tries atomic.Int64
+}
+
+// RoundTrip answers a request when the outage is over.
+func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
+	o.tries.Add(1)
+	if !o.over.Load() {
+		return nil, errors.New("connection refused")
+	}
+	return o.standIn.RoundTrip(r)
+}
+
+// TestLongOutage: a registry that was down for hours is asked again within five minutes and a
+// tenth, for all images, however short the interval is.
+func TestLongOutage(t *testing.T) {
+	t.Parallel()
+	down := &outage{standIn: newStandIn()}
+	synctest.Test(t, func(t *testing.T) {
+		r := imagewatch.New(imagewatch.Options{Interval: 10 * time.Second, TTL: time.Minute, Registries: registry.Options{Transport: down}})
+		run(t, r)
+		var watches []*imagewatch.Watch
+		for i := range 100 {
+			watches = append(watches, r.Watch(ask(t, owner(), "r.example/app-%d:1", i), func() {}))
+			defer watches[i].Stop()
+		}
+		after(3 * time.Hour)
+		for before := down.tries.Load(); down.tries.Load() == before; { // the pause that has just begun is a whole one
+			after(time.Second)
+		}
+		down.over.Store(true)
+		after(330 * time.Second)
+		for i, w := range watches {
+			if v := w.View(); v.Err != nil || v.Digest != somewhere {
+				t.Errorf("image %d has not been checked: %v", i, v.Err)
+			}
 		}
 	})
 }

@@ -179,6 +179,37 @@ func TestBaseAppFilesRender(t *testing.T) {
 	}
 }
 
+// TestKeysThatBecameValues: base-app accepted any key at the top. A key that has become a value of this chart
+// is refused with advice, unless it is what the chart wants there. Each template refuses it, because Helm
+// renders them in any order.
+func TestKeysThatBecameValues(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string]string{
+		"env: production":         "env is a string, and this chart's env is a list.\nIf it is a value of your own, rename it, or move it below custom: {{ .Values.custom.env }}.",
+		"env: {name: production}": "env is a map, and this chart's env is a list",
+		"ports: 8080":             "ports is a number, and this chart's ports is a list",
+		"unknownValues: accept\nservice: web.example.org": "service is a string, and this chart's service is a map",
+		"sync: true":   "sync is a boolean, and this chart's sync is a map",
+		"custom: [me]": "custom is a list, and this chart's custom is a map",
+	} {
+		if said := refused(t, minimal+own+"\n"); !strings.Contains(said, want) {
+			t.Errorf("%s: said %s", own, said)
+		}
+	}
+	dir := filepath.Join(helmtest.New(t, "").Chart("app"), "templates")
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	more, _ := filepath.Glob(filepath.Join(dir, "tests", "*"))
+	if err != nil || len(files) == 0 || len(more) == 0 {
+		t.Fatalf("templates %v and %v (%v)", files, more, err)
+	}
+	for _, file := range append(append(files, more...), filepath.Join(dir, "NOTES.txt")) {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.HasPrefix(string(text), `{{- include "app.check" . `) {
+			t.Errorf("%s doesn't begin with the check (%v)", file, err)
+		}
+	}
+}
+
 // TestBaseAppDefaults renders base-app's default values, with the names that they
 // had. The two ConfigMaps bring the same file, which now has to be allowed.
 func TestBaseAppDefaults(t *testing.T) {

@@ -63,7 +63,6 @@ func TestRefusals(t *testing.T) {
 		"unknown part":        {"{appName: a, secrets: {c: {kv: {}}}}", "additional properties 'kv' not allowed"},
 		"unknown setting":     {"{appName: a, revisions: {name: adler32}}", "additional properties 'name' not allowed"},
 		"dots":                {"{appName: a, configmaps: {c..d: {}}}", "digits, dashes and single dots"},
-		"own name of ours":    {"{appName: a, env: production}", "/env"},
 		"unknown strategy":    {"{appName: a, rollout: {preDefinedStrategy: yolo}}", `rollout.preDefinedStrategy "yolo": want manual-canary-1-pod, manual-canary-20-pct or auto`},
 		"two strategies":      {"{appName: a, rollout: {preDefinedStrategy: manual-canary-1-pod, strategy: {canary: {}}}}", "are both set; keep one"},
 		"no strategy":         {`{appName: a, workload: {kind: Rollout}, rollout: {preDefinedStrategy: ""}}`, "a Rollout needs a strategy"},

@@ -30,22 +30,34 @@
 {{- end -}}
 
 {{/*
-app.checkNames refuses names at the top that neither this chart nor Helm knows, with advice, which a schema
-doesn't give.
+app.checkNames refuses, with advice, which a schema doesn't give, names at the top that neither this chart nor
+Helm knows, and values that can't be the chart's: base-app accepted any key, and users' own keys may have become
+values of this chart. So the schema has no types for the lists and maps that base-app didn't have. Every template
+begins with this check, because Helm renders templates in any order.
 */}}
 {{- define "app.checkNames" -}}
-{{- $known := splitList " " (join " " (list
-    "global enabled tags appName kubeTargetVersionOverride image replicas workload rollout deployment configmaps"
-    "secrets configmapsMountPath secretsMountPath mount revisions configmapAttacher rbac env envFrom command args"
-    "ports livenessProbe readinessProbe startupProbe lifecycle resources securityContext podSecurityContext"
-    "podAnnotations podLabels volumes volumeMounts initContainers extraContainers imagePullSecrets"
-    "serviceAccountName serviceAccount automountServiceAccountToken priorityClassName terminationGracePeriodSeconds"
-    "nodeSelector tolerations affinity topologySpreadConstraints service autoscaling podDisruptionBudget ingress"
-    "httpRoute networkPolicy serviceMonitor helmTest sync custom unknownValues"
+{{- $lists := splitList " " (join " " (list
+    "env envFrom command args ports volumes volumeMounts initContainers extraContainers imagePullSecrets"
+    "tolerations topologySpreadConstraints"
 )) -}}
-{{- range $name, $_ := .Values -}}
-{{- if not (or (has $name $known) (eq (toString $.Values.unknownValues) "accept")) -}}
+{{- $maps := splitList " " (join " " (list
+    "workload deployment secrets mount revisions livenessProbe readinessProbe startupProbe lifecycle resources"
+    "securityContext podSecurityContext podAnnotations podLabels nodeSelector affinity service autoscaling"
+    "serviceAccount podDisruptionBudget ingress httpRoute networkPolicy serviceMonitor helmTest sync custom"
+)) -}}
+{{- $others := splitList " " (join " " (list
+    "global enabled tags appName kubeTargetVersionOverride image replicas rollout configmaps configmapsMountPath"
+    "secretsMountPath configmapAttacher rbac serviceAccountName automountServiceAccountToken priorityClassName"
+    "terminationGracePeriodSeconds unknownValues"
+)) -}}
+{{- $words := dict "slice" "a list" "map" "a map" "string" "a string" "bool" "a boolean" -}}
+{{- range $name, $value := .Values -}}
+{{- $want := has $name $lists | ternary "slice" (has $name $maps | ternary "map" "") -}}
+{{- if not (or $want (has $name $others) (eq (toString $.Values.unknownValues) "accept")) -}}
 {{- fail (printf "\n\n%s is not a value of this chart, and a misspelt name would have no effect: correct it.\nA value of your own goes below custom; unknownValues=accept allows it at the top." $name) -}}
+{{- end -}}
+{{- if and $want (not (or (kindIs $want $value) (kindIs "invalid" $value))) -}}
+{{- fail (printf "\n\n%s is %s, and this chart's %s is %s.\nIf it is a value of your own, rename it, or move it below custom: {{ .Values.custom.%s }}." $name (get $words (kindOf $value) | default "a number") $name (get $words $want) $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

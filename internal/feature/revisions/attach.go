@@ -39,7 +39,8 @@ type Request struct {
 	// and missing objects must be reported before.
 	Timeout time.Duration
 	// WaitForWorkload waits, within Timeout, for a workload that doesn't exist yet: this
-	// run may start before the workload is created.
+	// run may start before the workload is created, or changed. If all objects are attached already,
+	// it waits for the grace period, because a deploy that changes none of them may follow.
 	WaitForWorkload bool
 	// AsController makes the newest revision the controller of an object, as
 	// configmap-attacher did, unless the controller isn't one of the workload's revisions.
@@ -102,8 +103,9 @@ type run struct {
 	failed  []error
 }
 
-// attachAll attaches the objects when the newest revision names all of them. A deploy usually
-// changes some and keeps others, so a revision that names only some is probably the one before.
+// attachAll attaches the objects when the newest revision names all of them, and not before it is
+// the deploy's, as far as that can be known. A deploy usually changes some objects and keeps
+// others, so a revision that names only some is probably the one before.
 // After the grace period each object is attached by itself when the newest revision names it,
 // and without RequireReference as soon as there is a newest revision.
 func (r *run) attachAll(ctx context.Context) error {
@@ -161,14 +163,17 @@ type judge func(lineage.History, input.ID) Verdict
 
 func (r *run) followOnce(ctx, patience context.Context, judge judge, how manner) error {
 	return lineage.FollowHistory(patience, r.Client, r.request.Kind, r.request.Workload, func(h lineage.History) bool {
-		ready := how == each || !slices.ContainsFunc(r.request.Objects, func(o input.ID) bool { return len(judge(h, o).Owners) == 0 })
+		early := ""
+		if how == together {
+			early = r.early(ctx, h, judge)
+		}
 		for _, object := range r.request.Objects {
 			if _, waits := r.pending[object]; !waits {
 				continue
 			}
 			v := judge(h, object)
-			if len(v.Owners) > 0 && !ready {
-				v = Verdict{Reason: input.AwaitingRevision, Message: "the newest revision does not reference all objects of the request yet"}
+			if len(v.Owners) > 0 && early != "" {
+				v = Verdict{Reason: input.AwaitingRevision, Message: early}
 			}
 			if len(v.Owners) > 0 {
 				delete(r.pending, object)
@@ -181,15 +186,42 @@ func (r *run) followOnce(ctx, patience context.Context, judge judge, how manner)
 	})
 }
 
+// early is why the newest revision may be the one before the deploy that this run belongs to;
+// empty if it isn't. A deploy that changes none of the objects can't be told from none at all.
+func (r *run) early(ctx context.Context, h lineage.History, judge judge) string {
+	attached := r.request.WaitForWorkload
+	for _, object := range r.request.Objects {
+		v := judge(h, object)
+		if len(v.Owners) == 0 {
+			return "the newest revision does not reference all objects of the request yet"
+		}
+		if attached {
+			_, attached, _ = r.missing(ctx, h, object, v)
+		}
+	}
+	if attached {
+		return "everything is attached already; the deploy may not be applied yet"
+	}
+	return ""
+}
+
+// missing are the owners that an object should have, and whether it has them.
+func (r *run) missing(ctx context.Context, h lineage.History, object input.ID, v Verdict) (refs []metav1.OwnerReference, attached bool, err error) {
+	before, err := r.owners(ctx, r.key(object))
+	refs = r.references(h, v, before)
+	return refs, err == nil && containsAll(before, refs), err
+}
+
+func (r *run) key(object input.ID) ownership.ObjectKey {
+	return ownership.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
+}
+
 // attach writes the owners of one object.
 func (r *run) attach(ctx context.Context, h lineage.History, object input.ID, v Verdict) {
-	key := ownership.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
-	before, err := r.owners(ctx, key)
-	refs := r.references(h, v, before)
-	unchanged := err == nil && containsAll(before, refs)
+	refs, unchanged, err := r.missing(ctx, h, object, v)
 	warning := ""
 	if !unchanged {
-		warning, err = r.write(ctx, key, refs)
+		warning, err = r.write(ctx, r.key(object), refs)
 	}
 	if err != nil {
 		r.failed = append(r.failed, err)

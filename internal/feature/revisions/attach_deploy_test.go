@@ -41,6 +41,36 @@ func TestKeptAndNewObjects(t *testing.T) {
 	}
 }
 
+// TestNothingChangedButTheWorkload: the Job of a deploy that changes no ConfigMap starts before the
+// Rollout is applied. Everything is attached by then, to the revision before. The Job attaches the
+// ConfigMap to the new revision as well.
+func TestNothingChangedButTheWorkload(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	kept := input.ConfigMap("kept")
+	l.source(kept)
+	rollout := l.slowRollout(kept)
+	rollout.act("1", kept)
+	rollout.publish("1")
+	request := asConfigmapAttacher(l.rolloutRequest(kept))
+	if err := <-l.attachBeside(request); err != nil {
+		t.Fatal(err)
+	}
+	request.Grace = request.Timeout
+	first := len(l.wire.sent())
+	done := l.attachBeside(request)
+	l.wire.awaitAfter(t, first, "WATCH replicasets", done)
+	rollout.change(kept, input.ConfigMap("of-another"))
+	rollout.act("2", kept, input.ConfigMap("of-another"))
+	rollout.publish("2")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := l.controls(kept); len(got) != 2 || got["web-1"] || !got["web-2"] {
+		t.Errorf("owners, and which is the controller: %v", got)
+	}
+}
+
 // TestHashBehindTheNumber: Argo publishes the observed generation one write before the hash of
 // the new revision. Its number is on the Rollout by then.
 func TestHashBehindTheNumber(t *testing.T) {

@@ -135,6 +135,9 @@ func TestStaleHash(t *testing.T) {
 				t.Errorf("the new ConfigMap belongs to %q", got)
 			}
 			want := []string{"GET rollouts/web", "LIST replicasets", "WATCH rollouts", "WATCH replicasets", "PATCH configmaps/newer", "PATCH configmaps/newer"}
+			if request.WaitForWorkload {
+				want = append(want, "PATCH configmaps/newer") // it reads the owners once more, to know whether the deploy may follow
+			}
 			if diff := cmp.Diff(want, l.wire.sent()); diff != "" && request.Grace > 0 {
 				t.Errorf("waiting is no polling; requests (-want +got):\n%s", diff)
 			}

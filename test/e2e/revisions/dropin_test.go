@@ -225,6 +225,44 @@ func TestDropInOverTwoDeploys(t *testing.T) {
 	w.AwaitOwners(map[string][]string{})
 }
 
+// TestDropInWithTheSameConfigMap: a deploy that changes no ConfigMap makes a ReplicaSet, which then controls
+// the ConfigMap beside the older owner. A Job after which nothing is deployed writes nothing.
+func TestDropInWithTheSameConfigMap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := newAsBefore(w)
+	run := func(values string) (cm *corev1.ConfigMap) {
+		t.Helper()
+		w.Deploy(walkthrough.Release("red", "revisions: {attach: controller}\n"+values))
+		lines, code := a.run(w, publishedArgs(w, w.ConfigMapOf("red"))...)
+		if code != 0 {
+			t.Fatalf("exit %d: %v", code, lines)
+		}
+		for _, line := range lines {
+			if line["level"] != "info" {
+				t.Errorf("%v", line)
+			}
+		}
+		return w.configMap(w.ConfigMapOf("red"))
+	}
+	first := run("")
+	second := run("podAnnotations: {build: two}")
+	rs := w.ReplicaSets()
+	if len(rs) != 2 || second.Name != first.Name {
+		t.Fatalf("%d ReplicaSets, ConfigMap %s after %s", len(rs), second.Name, first.Name)
+	}
+	got := map[string]bool{}
+	for _, owner := range second.OwnerReferences {
+		got[owner.Name] = *owner.Controller
+	}
+	if diff := cmp.Diff(map[string]bool{rs[0].Name: false, rs[1].Name: true}, got); diff != "" {
+		t.Errorf("which owner is the controller (-want +got):\n%s", diff)
+	}
+	if third := run("podAnnotations: {build: two}"); third.ResourceVersion != second.ResourceVersion {
+		t.Errorf("a Job without a deploy wrote %v", third.OwnerReferences)
+	}
+}
+
 // TestDropInTriesEveryName: one that is missing, one of another namespace, one
 // that somebody else controls, and one that the template does not name.
 func TestDropInTriesEveryName(t *testing.T) {

@@ -83,6 +83,12 @@ func TestPrintedValues(t *testing.T) {
 			`{"name": "configmaps-volume", "projected": {"defaultMode": 420, "sources": [{"configMap": {"name": "demo-cm-2648648036"}}]}}`)
 		sameJSON(t, container(t, r)["volumeMounts"].([]any)[0], `{"mountPath": "/etc/kubernetes/configmaps", "name": "configmaps-volume"}`)
 		sameJSON(t, at(t, r, "spec", "strategy"), `{"canary": {"maxSurge": 0, "maxUnavailable": 1, "steps": [{"setWeight": 1}, {"pause": {}}]}}`)
+		if r.GetName() != "demo" || r.GetLabels()["app"] != "demo" || at(t, r, "spec", "selector", "matchLabels", "app") != "demo" || at(t, r, "spec", "template", "metadata", "labels", "app") != "demo" {
+			t.Errorf("the Rollout is %s with labels %v", r.GetName(), r.GetLabels())
+		}
+		if sum, _ := at(t, r, "spec", "template", "metadata", "annotations", "checksum/config").(string); len(sum) != 64 || container(t, r)["name"] != "demo" {
+			t.Errorf("checksum/config is %q, the container %v", sum, container(t, r)["name"])
+		}
 		if at(t, r, "spec", "replicas") != 3.0 {
 			t.Errorf("replicas are %v", at(t, r, "spec", "replicas"))
 		}

@@ -153,6 +153,29 @@ func TestLabel(t *testing.T) {
 	}
 }
 
+// TestNamespaces: by default the workloads of all namespaces are followed, with the same credentials.
+// CONTROLLER_WATCH_NAMESPACE limits them to one.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.push(t, "app:latest", "one")
+	other := *s
+	other.World = testkit.NewWorldOn(t, s.Cluster)
+	s.Create(t, s.deployment("web", "app:latest"))
+	other.Create(t, other.deployment("web", "app:latest"))
+	r := s.start(t)
+	s.awaitImages(t, "web", "app="+first)
+	other.awaitImages(t, "web", "app="+first)
+	stop(t, r)
+	second := s.push(t, "app:latest", "two")
+	s.start(t, "CONTROLLER_WATCH_NAMESPACE="+s.Namespace)
+	s.awaitImages(t, "web", "app="+second)
+	s.fence(t)
+	if got := images(other.Deployment(t, "web").Spec.Template); got != "app="+first {
+		t.Errorf("the workload of another namespace runs %s", got)
+	}
+}
+
 // TestMistakes: one bad annotation does not stop the others, and no container appears that
 // the template does not have. A mistake that stays is told once.
 func TestMistakes(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/dropin/configcontroller"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
@@ -118,6 +119,55 @@ func TestParse(t *testing.T) {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
 			}
 		})
+	}
+}
+
+// The original read kubectl's client flags only with --running-in-cluster=false.
+func TestClientFlags(t *testing.T) {
+	flags := []string{
+		"--server=https://k", "--token=t", "--username=u", "--password=p", "--certificate-authority=/ca", "--client-certificate=/cert", "--client-key=/key",
+		"--insecure-skip-tls-verify", "--context=c", "--cluster=l", "--user=i", "--namespace=n",
+	}
+	all := run.Kube{
+		Server: "https://k", Token: "t", Username: "u", Password: "p", CAFile: "/ca", CertFile: "/cert", KeyFile: "/key", Insecure: true, Context: "c",
+		Overrides: clientcmdapi.Context{Cluster: "l", AuthInfo: "i", Namespace: "n"},
+	}
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		want run.Kube
+	}{
+		"in a pod":       {args: flags},
+		"outside":        {args: append([]string{"--running-in-cluster=false"}, flags...), want: all},
+		"short":          {args: []string{"--running-in-cluster=false", "-s", "https://k"}, want: run.Kube{Server: "https://k"}},
+		"usual file":     {args: []string{"--running-in-cluster=false"}, env: map[string]string{"HOME": "/h"}, want: run.Kube{Kubeconfig: "/h/.kube/config"}},
+		"KUBECONFIG":     {args: []string{"--running-in-cluster=false"}, env: map[string]string{"HOME": "/h", "KUBECONFIG": "/k"}, want: run.Kube{Kubeconfig: "/k"}},
+		"flag, not file": {args: []string{"--running-in-cluster=false", "--kubeconfig=/f"}, env: map[string]string{"KUBECONFIG": "/k"}, want: run.Kube{Kubeconfig: "/f"}},
+	} {
+		config, err := configcontroller.Parse(append(c.args, "--configmap=a/b", "--configroot=/c", "--reload-http=http://x/"), env(c.env))
+		if diff := cmp.Diff(c.want, config.Kube); err != nil || diff != "" || config.Selectors[0].Namespace != "a" {
+			t.Errorf("%s: %v, ConfigMap in %s (-want +got):\n%s", name, err, config.Selectors[0].Namespace, diff)
+		}
+	}
+}
+
+// Without a namespace it is default, whatever the pod's is. A warning says so.
+func TestNamespaceIsDefault(t *testing.T) {
+	for configMap, warned := range map[string]bool{"app": true, "shop/app": false, "default/app": false} {
+		config, err := configcontroller.Parse([]string{"--configmap=" + configMap, "--configroot=/c", "--reload-http=http://x/"}, env(map[string]string{"POD_NAMESPACE": "shop"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "configmap/" + configMap
+		if warned {
+			want = "configmap/default/app"
+		}
+		if got := config.Selectors[0].String(); got != want {
+			t.Errorf("%s is %s, want %s", configMap, got, want)
+		}
+		if said := strings.Join(config.Warnings, ""); warned != strings.Contains(said, "write --configmap=shop/app if that is meant") || !warned && said != "" {
+			t.Errorf("%s: warned %q", configMap, said)
+		}
 	}
 }
 

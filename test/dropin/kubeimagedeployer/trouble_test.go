@@ -115,6 +115,7 @@ func TestReadiness(t *testing.T) {
 	})
 	probes := testkit.Started(t, r)
 	probes.AwaitVerbose(t, "not ready", "[-] deployments: permission is missing: deployments.apps is forbidden")
+	awaitLog(t, r, "deployments.apps is forbidden")
 	account.AllowEverywhere(t, role()...)
 	probes.AwaitReady(t, true)
 	probes.AwaitVerbose(t, "[+] cronjobs: followed", "[+] record (none is kept): followed")

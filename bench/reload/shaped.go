@@ -45,10 +45,10 @@ func shapedAttacks() []attack {
 			}},
 		},
 		{
-			name: "distinct", about: "64 patterns each with 100 stars, all different", apps: 600, configs: 600, letters: 240,
+			name: "distinct", about: "64 patterns each that are slow to match, all different", apps: 600, configs: 600, letters: 240,
 			shape: shape{app: func(i int, d *appsv1.Deployment) {
 				d.Annotations[settings.Reload] = patterns(func(n int) string {
-					return fmt.Sprintf("configmap/a%s*%02d%04d", strings.Repeat("*a", 100), n, i)
+					return fmt.Sprintf("configmap/a%s*%s%02d%04d*", strings.Repeat("*a", settings.MaxStarsEach-2), strings.Repeat("a", 120), n, i)
 				})
 			}},
 		},

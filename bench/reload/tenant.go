@@ -67,7 +67,10 @@ const withImages = "--images --image-interval 10s --image-platforms linux/amd64 
 
 func attacks() []attack {
 	slow := func(i int) string { return fmt.Sprintf("configmap/*%s%02d", strings.Repeat("a", 120), i) }
-	matching := func(i int) string { return "configmap/a" + strings.Repeat("*a", i) + "*" }
+	matching := func(i int) string {
+		n := settings.MaxStarsEach
+		return "configmap/a" + strings.Repeat("a", i/n) + strings.Repeat("*a", i%n) + "*"
+	}
 	return []attack{
 		{
 			name: "annotation", about: "256 KiB of patterns each",

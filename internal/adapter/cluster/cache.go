@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -44,11 +46,13 @@ type CacheOptions struct {
 
 // Cache is the controller's local copy of the cluster state.
 type Cache struct {
-	client     client.WithWatch
-	options    CacheOptions
-	hashers    kube.Hashers
-	users      *users
-	awaited    *awaited
+	client  client.WithWatch
+	options CacheOptions
+	hashers kube.Hashers
+	users   *users
+	awaited *awaited
+	// changed are the sources that are still to be compared with patterns.
+	changed    workqueue.TypedInterface[place]
 	lending    lending
 	namespaces *mirror.Mirror[*kube.Namespace]
 
@@ -67,6 +71,7 @@ type Cache struct {
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
 	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), ending: map[string]*area{}}
+	cache.changed = loop.InTurn(func(at place) string { return at.namespace })
 	cache.awaited = newAwaited(cache.wake)
 	cache.namespaces = mirror.New(mirror.Options[*kube.Namespace]{
 		Name: "namespaces", Role: mirror.RoleSettings,
@@ -90,6 +95,8 @@ func NewCache(c client.WithWatch, o CacheOptions) *Cache {
 func (c *Cache) Run(ctx context.Context, hashers kube.Hashers) {
 	c.hashers = hashers
 	var group sync.WaitGroup
+	group.Go(func() { c.wakeByPattern(ctx) })
+	defer context.AfterFunc(ctx, c.changed.ShutDown)()
 	c.mu.Lock()
 	c.begin = func(a *area) {
 		group.Go(func() {
@@ -204,7 +211,10 @@ func (c *Cache) SourcesMatching(namespace string, p settings.Pattern) iter.Seq[i
 		}
 		for name := range a.names.withPrefix(a.sources[p.Kind], place{namespace, input.ID(p)}, p.Prefix()) {
 			id := input.ID{Kind: p.Kind, Name: name}
-			if _, exists := c.Source(namespace, id); exists && p.Matches(id) && !yield(id) {
+			if !p.Matches(id) {
+				continue
+			}
+			if _, exists := c.Source(namespace, id); exists && !yield(id) {
 				return
 			}
 		}
@@ -213,7 +223,7 @@ func (c *Cache) SourcesMatching(namespace string, p settings.Pattern) iter.Seq[i
 
 // Users lists the workloads that reference the source or list it in their settings.
 func (c *Cache) Users(namespace string, id input.ID) []kube.Key {
-	return c.users.of(namespace, id)
+	return c.users.of(place{namespace, id})
 }
 
 // EachWorkload visits every workload.
@@ -293,8 +303,27 @@ func (c *Cache) sourceChanged(old, now *kube.Source) {
 	if a, ok := c.areas.Of(s.Namespace); ok && (old == nil || now == nil) {
 		a.names.forget(place{s.Namespace, s.ID})
 	}
-	for _, key := range c.users.of(s.Namespace, s.ID) {
+	at := place{s.Namespace, s.ID}
+	for _, key := range c.users.named(at) {
 		c.wake(key)
+	}
+	if c.users.hasPatterns(at.namespace) {
+		c.changed.Add(at)
+	}
+}
+
+// wakeByPattern wakes the workloads whose patterns match a changed source. It isn't done in the
+// watch, where one namespace with very many patterns would delay the changes of all.
+func (c *Cache) wakeByPattern(ctx context.Context) {
+	for {
+		at, over := c.changed.Get()
+		if over || ctx.Err() != nil {
+			return
+		}
+		for _, key := range c.users.matched(at) {
+			c.wake(key)
+		}
+		c.changed.Done(at)
 	}
 }
 

@@ -1,8 +1,10 @@
 package cluster
 
 import (
-	"maps"
+	"cmp"
+	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -13,12 +15,15 @@ import (
 // users is the index from sources to the workloads that a source change wakes.
 type users struct {
 	words settings.Vocabulary
+	seed  maphash.Seed
 
 	mu sync.RWMutex
-	// exact holds workloads by each source that they name.
-	exact map[place]map[kube.Key]struct{}
-	// globs holds, by namespace, workloads that ask for sources by pattern.
-	globs map[string]*globs
+	// exact holds the workloads that name a source, by the digest of its place. Most sources
+	// have one user, and the names would take most of the memory. If two sources had the same
+	// digest, each would wake the users of both, which is harmless.
+	exact map[uint64][]*kube.Key
+	// globs holds, by namespace, the patterns of each workload that has some.
+	globs map[string]map[kube.Key][]settings.Pattern
 }
 
 type place struct {
@@ -27,75 +32,120 @@ type place struct {
 }
 
 func newUsers(words settings.Vocabulary) *users {
-	return &users{words: words, exact: map[place]map[kube.Key]struct{}{}, globs: map[string]*globs{}}
+	return &users{words: words, seed: maphash.MakeSeed(), exact: map[uint64][]*kube.Key{}, globs: map[string]map[kube.Key][]settings.Pattern{}}
 }
 
-// of returns the workloads that use the source or ask for it, each once: a workload can name it
-// and have many patterns that it matches.
-func (u *users) of(namespace string, source input.ID) []kube.Key {
+// of returns the workloads that use the source or ask for it, each once.
+func (u *users) of(at place) []kube.Key {
+	all := append(u.named(at), u.matched(at)...)
+	slices.SortFunc(all, compareKeys)
+	return slices.Compact(all)
+}
+
+// named returns the workloads that name the source.
+func (u *users) named(at place) []kube.Key {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	keys := u.exact[place{namespace, source}]
-	if globs := u.globs[namespace]; globs != nil {
-		keys = maps.Clone(keys)
-		if keys == nil {
-			keys = map[kube.Key]struct{}{}
-		}
-		globs.addUsers(keys, source)
+	list := u.exact[u.digest(at)]
+	keys := make([]kube.Key, len(list))
+	for i, key := range list {
+		keys[i] = *key
 	}
-	return slices.Collect(maps.Keys(keys))
+	return keys
+}
+
+// matched returns the workloads with a pattern that the source matches. It takes long when a
+// namespace has very many patterns, and holds no lock meanwhile.
+func (u *users) matched(at place) []kube.Key {
+	type asking struct {
+		key      kube.Key
+		patterns []settings.Pattern
+	}
+	u.mu.RLock()
+	all := make([]asking, 0, len(u.globs[at.namespace]))
+	for key, patterns := range u.globs[at.namespace] {
+		all = append(all, asking{key, patterns})
+	}
+	u.mu.RUnlock()
+	var keys []kube.Key
+	for _, w := range all {
+		if slices.ContainsFunc(w.patterns, func(p settings.Pattern) bool { return p.Matches(at.source) }) {
+			keys = append(keys, w.key)
+		}
+	}
+	return keys
+}
+
+// hasPatterns reports whether a workload of the namespace has a pattern.
+func (u *users) hasPatterns(namespace string) bool {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return len(u.globs[namespace]) > 0
 }
 
 // replace removes the old copy's sources and adds the new copy's. Either may be nil.
 func (u *users) replace(old, now *kube.Workload) {
+	before, _ := u.wishes(old)
+	after, patterns := u.wishes(now)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if old != nil {
-		u.remove(old)
+		u.remove(old.Key, before)
 	}
 	if now != nil {
-		u.insert(now)
+		u.insert(now.Key, after, patterns)
 	}
 }
 
-func (u *users) insert(w *kube.Workload) {
-	exact, patterns := u.wishes(w)
+// insert adds a workload to the users of each source. They are sorted, so that one of thousands
+// is found quickly.
+func (u *users) insert(key kube.Key, exact []input.ID, patterns []settings.Pattern) {
 	for _, source := range exact {
-		at := place{w.Key.Namespace, source}
-		if u.exact[at] == nil {
-			u.exact[at] = map[kube.Key]struct{}{}
-		}
-		u.exact[at][w.Key] = struct{}{}
+		at := u.digest(place{key.Namespace, source})
+		i, _ := u.find(at, key)
+		u.exact[at] = slices.Insert(u.exact[at], i, &key)
 	}
-	for _, p := range patterns {
-		if u.globs[w.Key.Namespace] == nil {
-			u.globs[w.Key.Namespace] = newGlobs()
-		}
-		u.globs[w.Key.Namespace].add(p, w.Key)
+	if len(patterns) == 0 {
+		return
 	}
+	if u.globs[key.Namespace] == nil {
+		u.globs[key.Namespace] = map[kube.Key][]settings.Pattern{}
+	}
+	u.globs[key.Namespace][key] = patterns
 }
 
-func (u *users) remove(w *kube.Workload) {
-	exact, patterns := u.wishes(w)
+func (u *users) remove(key kube.Key, exact []input.ID) {
 	for _, source := range exact {
-		at := place{w.Key.Namespace, source}
-		delete(u.exact[at], w.Key)
+		at := u.digest(place{key.Namespace, source})
+		if i, found := u.find(at, key); found {
+			u.exact[at] = slices.Delete(u.exact[at], i, i+1)
+		}
 		if len(u.exact[at]) == 0 {
 			delete(u.exact, at)
 		}
 	}
-	for _, p := range patterns {
-		u.globs[w.Key.Namespace].remove(p, w.Key)
-	}
-	if u.globs[w.Key.Namespace].isEmpty() {
-		delete(u.globs, w.Key.Namespace)
+	delete(u.globs[key.Namespace], key)
+	if len(u.globs[key.Namespace]) == 0 {
+		delete(u.globs, key.Namespace)
 	}
 }
 
-// wishes returns the sources that the workload names, and the patterns by which it lists others.
+func (u *users) digest(at place) uint64 { return maphash.Comparable(u.seed, at) }
+
+func (u *users) find(at uint64, key kube.Key) (index int, found bool) {
+	return slices.BinarySearchFunc(u.exact[at], key, func(user *kube.Key, key kube.Key) int { return compareKeys(*user, key) })
+}
+
+func compareKeys(a, b kube.Key) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group), strings.Compare(a.Namespace, b.Namespace))
+}
+
+// wishes returns the sources that the workload names, each once, and the patterns by which it
+// lists others. There are none when it lists more names than a workload can follow: it isn't
+// rolled out until it lists fewer.
 func (u *users) wishes(w *kube.Workload) (exact []input.ID, globs []settings.Pattern) {
-	for _, ref := range w.Refs {
-		exact = append(exact, ref.Source)
+	if w == nil {
+		return nil, nil
 	}
 	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
 		if p.IsGlob() {
@@ -104,7 +154,20 @@ func (u *users) wishes(w *kube.Workload) (exact []input.ID, globs []settings.Pat
 			exact = append(exact, input.ID(p))
 		}
 	}
-	return exact, globs
+	if exact = once(exact); input.Excess(exact) != "" {
+		return nil, nil
+	}
+	for _, ref := range w.Refs {
+		exact = append(exact, ref.Source)
+	}
+	return once(exact), globs
+}
+
+func once(ids []input.ID) []input.ID {
+	slices.SortFunc(ids, func(a, b input.ID) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
+	return slices.Compact(ids)
 }
 
 // kindsOf returns the kinds of sources that the workload uses or lists.

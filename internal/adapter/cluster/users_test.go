@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func TestUsersOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := namesOf(u.of(tc.namespace, tc.source)); got != tc.want {
+			if got := namesOf(u.of(place{tc.namespace, tc.source})); got != tc.want {
 				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 			}
 		})
@@ -86,12 +87,12 @@ func TestUsersReplaceLeavesNothingBehind(t *testing.T) {
 	u.replace(nil, before)
 	u.replace(before, after)
 	for _, gone := range []input.ID{input.ConfigMap("old"), input.ConfigMap("old-1")} {
-		if got := u.of("shop", gone); len(got) > 0 {
+		if got := u.of(place{"shop", gone}); len(got) > 0 {
 			t.Errorf("%s still wakes %v", gone, got)
 		}
 	}
 	for _, used := range []input.ID{input.ConfigMap("new"), input.Secret("new-1")} {
-		if got := namesOf(u.of("shop", used)); got != "web" {
+		if got := namesOf(u.of(place{"shop", used})); got != "web" {
 			t.Errorf("%s wakes %q, want web", used, got)
 		}
 	}
@@ -106,8 +107,74 @@ func TestUsersOnce(t *testing.T) {
 	t.Parallel()
 	u := newUsers(settings.Native{})
 	u.replace(nil, user("web", "configmap/app-*,configmap/*-1,configmap/a*,configmap/app-1", "app-1"))
-	if got := u.of("shop", input.ConfigMap("app-1")); len(got) != 1 {
+	if got := u.of(place{"shop", input.ConfigMap("app-1")}); len(got) != 1 {
 		t.Errorf("app-1 wakes %v, want web once", got)
+	}
+}
+
+// TestUsersBeyondTheBound: a workload that lists more names than it can follow takes no room in
+// the index. It isn't rolled out, whatever changes.
+func TestUsersBeyondTheBound(t *testing.T) {
+	t.Parallel()
+	list := func(names int, more string) string {
+		for i := range names {
+			more += fmt.Sprintf(",configmap/app-%d", i)
+		}
+		return more
+	}
+	u := newUsers(settings.Native{})
+	most := user("most", list(input.MaxInputs, "configmap/app-0"))
+	u.replace(nil, most)
+	if got := namesOf(u.of(place{"shop", input.ConfigMap("app-255")})); got != "most" {
+		t.Errorf("app-255 wakes %q, want most", got)
+	}
+	u.replace(most, nil)
+	u.replace(nil, user("more", list(input.MaxInputs+1, "configmap/a*"), "app"))
+	if len(u.exact)+len(u.globs) > 0 {
+		t.Errorf("%d names and the patterns of %d namespaces are in the index", len(u.exact), len(u.globs))
+	}
+}
+
+// TestUsersOfManyReferences: a workload with more references than it can follow is woken by those
+// that it lists.
+func TestUsersOfManyReferences(t *testing.T) {
+	t.Parallel()
+	u := newUsers(settings.Native{})
+	references := make([]string, input.MaxInputs+1)
+	for i := range references {
+		references[i] = fmt.Sprint("more-", i)
+	}
+	u.replace(nil, user("web", "configmap/app", references...))
+	if got := namesOf(u.of(place{"shop", input.ConfigMap("app")})); got != "web" {
+		t.Errorf("app wakes %q, want web", got)
+	}
+}
+
+// TestPatternsTakeTurns: a namespace with many changed sources and patterns doesn't delay the
+// workloads that name a source, and delays the patterns of another namespace by one source.
+func TestPatternsTakeTurns(t *testing.T) {
+	t.Parallel()
+	c := NewCache(nil, CacheOptions{Vocabulary: settings.Native{}})
+	greedy, patient, named := user("greedy", "configmap/*"), user("patient", "configmap/*"), user("named", "", "app")
+	greedy.Key.Namespace = "greedy"
+	for _, w := range []*kube.Workload{greedy, patient, named} {
+		c.workloadIndexed(nil, w)
+	}
+	var woken []string
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Wake(func(key kube.Key) {
+		if woken = append(woken, key.Name); key == patient.Key {
+			cancel()
+			c.changed.ShutDown()
+		}
+	})
+	for i := range 1000 {
+		c.sourceChanged(nil, &kube.Source{Namespace: "greedy", ID: input.ConfigMap(fmt.Sprint("c-", i))})
+	}
+	c.sourceChanged(nil, &kube.Source{Namespace: "shop", ID: input.ConfigMap("app")})
+	c.wakeByPattern(ctx)
+	if diff := cmp.Diff([]string{"named", "greedy", "patient"}, woken); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
 	}
 }
 

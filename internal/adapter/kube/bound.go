@@ -1,6 +1,13 @@
 package kube
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
 
 // maxKept bounds the names, keys, images and labels that are kept of one workload. Its template
 // can have 1 MiB of them, and Lockstep keeps every workload in memory.
@@ -14,6 +21,34 @@ func (w *Workload) bound() {
 	w.Excess = fmt.Sprintf("the names, keys, images and selector of its pod template have more than %d KiB", maxKept>>10)
 	w.Selector = nil
 	w.Containers, w.Images, w.Pull, w.Refs, w.Keeps, w.Shown = nil, nil, PullSettings{}, nil, nil, nil
+}
+
+// boundSources drops the sources beyond those that a workload can follow. It keeps one more than
+// there may be, so input.Excess notices. The sources that the workload's annotation lists come
+// first: a workload that lists a few of thousands follows these.
+func (w *Workload) boundSources(words settings.Vocabulary) {
+	w.Keeps = enough(w.Keeps, func(id input.ID) input.ID { return id })
+	source := func(r podrefs.Ref) input.ID { return r.Source }
+	if len(enough(w.Refs, source)) == len(w.Refs) {
+		return
+	}
+	intent := words.Intent(w.Annotations, nil)
+	isListed := func(r podrefs.Ref) bool { return intent.Follows(r.Source, false, settings.Source{}) }
+	others := slices.DeleteFunc(slices.Clone(w.Refs), isListed)
+	listed := slices.DeleteFunc(w.Refs, func(r podrefs.Ref) bool { return !isListed(r) })
+	w.Refs = enough(slices.Concat(listed, others), source)
+	podrefs.Sort(w.Refs)
+}
+
+// enough returns the first elements, up to the one with which their sources are too many.
+func enough[T any](all []T, source func(T) input.ID) []T {
+	names := 0
+	for i, one := range all {
+		if names += len(source(one).Name); i == input.MaxInputs || names > input.MaxNames {
+			return slices.Clone(all[:i+1])
+		}
+	}
+	return all
 }
 
 // kept is about how many bytes the variable part of the workload needs.

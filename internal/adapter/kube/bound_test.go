@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,7 +32,7 @@ func TestLargeWorkloadsAreNotKept(t *testing.T) {
 				addEnv(d, fmt.Sprint("app-", i), "key")
 			}
 		}, false},
-		"Sources":    {"thousands of sources", func(d *appsv1.Deployment) { each(4000, func(i int) { addEnv(d, fmt.Sprint("app-", i), "key") }) }, true},
+		"Sources":    {"only the first of thousands of sources are kept", func(d *appsv1.Deployment) { each(4000, func(i int) { addEnv(d, fmt.Sprint("app-", i), "key") }) }, false},
 		"Keys":       {"thousands of keys of one source", func(d *appsv1.Deployment) { each(4000, func(i int) { addEnv(d, "app", fmt.Sprint("key-", i)) }) }, true},
 		"Containers": {"thousands of images", func(d *appsv1.Deployment) { each(3000, func(i int) { addContainer(d, fmt.Sprint("c-", i), long) }) }, true},
 		"Selector": {"a selector with long lists", func(d *appsv1.Deployment) {
@@ -57,6 +59,42 @@ func TestLargeWorkloadsAreNotKept(t *testing.T) {
 				t.Errorf("%s: %d sources, images and containers are kept, and the selector %v", tc.reason, kept, w.Selector)
 			}
 		})
+	}
+}
+
+// TestManySourcesAreNotKept: of a template that names thousands of sources, those that the
+// annotation lists are kept, and just enough others to notice.
+func TestManySourcesAreNotKept(t *testing.T) {
+	t.Parallel()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{settings.Reload: "configmap/z, configmap/app-39*"}}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
+	addEnv(d, "z", "key")
+	each(4000, func(i int) { addEnv(d, fmt.Sprint("app-", i), "key") })
+	kept := func(kind kube.Kind, o any) *kube.Workload {
+		w, err := kube.SlimWorkload(kind, o, settings.Native{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	w := kept(kube.Deployment(), d)
+	sources, listed := make([]input.ID, len(w.Refs)), 0
+	for i, ref := range w.Refs {
+		sources[i] = ref.Source
+		if name := ref.Source.Name; name == "z" || strings.HasPrefix(name, "app-39") {
+			listed++
+		}
+		if diff := cmp.Diff(fingerprint.SomeKeys("key").ID(), ref.Keys.ID()); diff != "" {
+			t.Errorf("the keys of %s (-want +got):\n%s", ref.Source, diff)
+		}
+	}
+	if len(w.Refs) != input.MaxInputs+1 || listed != 1+1+10+100 || input.Excess(sources) == "" || w.Excess != "" {
+		t.Errorf("%d sources are kept and %d of the 112 listed ones, the workload is too large: %q", len(w.Refs), listed, w.Excess)
+	}
+	j := &batchv1.CronJob{ObjectMeta: d.ObjectMeta}
+	j.Spec.JobTemplate.Spec.Template = d.Spec.Template
+	if w := kept(kube.CronJob(), j); len(w.Keeps) != input.MaxInputs+1 {
+		t.Errorf("%d sources of a CronJob's revision are kept", len(w.Keeps))
 	}
 }
 

@@ -72,7 +72,8 @@ type PodTemplate struct {
 	// Images of its containers and init containers, and its pull settings.
 	Images []ContainerImage
 	Pull   PullSettings
-	// Refs are the sources that the template references.
+	// Refs are the sources that the template references. When they are more than a workload can
+	// follow, there are those that the annotation lists, and others up to one beyond the bound.
 	Refs []podrefs.Ref
 	// Keeps are all the sources that pods of the template need, for a workload that is its own
 	// revision; nil for the others.
@@ -268,6 +269,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
 	w.RolledOutBy, w.HasAnnotations = m.GetAnnotations()[settings.RolledOutBy], len(m.GetAnnotations()) > 0
+	w.boundSources(words)
 	w.bound()
 	w.RolledOutAt, w.WrittenAt, w.AskedAt, w.TemplateAt = rolledOutAt(m), writtenAt(m), askedAt(m), TemplateWriter(m).At
 	return w, nil

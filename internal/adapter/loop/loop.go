@@ -22,6 +22,9 @@ const (
 	firstPause, longestPause = 500 * time.Millisecond, time.Minute
 )
 
+// share is how many of the workers a namespace can have.
+func share(workers int) int { return max(1, workers/4) }
+
 // Key identifies a reconciled object.
 type Key interface {
 	comparable
@@ -52,7 +55,7 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 		ReconciliationTimeout:   timeout,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstPause, longestPause),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
-			return newQueue(name, o.Workers, limiter, o.NamespaceOf)
+			return newQueue(name, limiter, newTurns(share(o.Workers), o.NamespaceOf))
 		},
 		LogConstructor: func(key *K) logr.Logger {
 			// The library's own log messages are for debugging.
@@ -83,23 +86,28 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 	}))
 }
 
-// queue is the library's queue with another order.
-type queue[K Key] struct {
-	workqueue.TypedRateLimitingInterface[K]
-	turns *turns[K]
+// newQueue is the library's queue with another order.
+func newQueue[K Key](name string, limiter workqueue.TypedRateLimiter[K], order *turns[K]) workqueue.TypedRateLimitingInterface[K] {
+	inTurn := queue[K]{workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order}), order}
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name, Queue: inTurn})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying})
 }
 
-// newQueue makes a queue in which a namespace has at most a quarter of the workers.
-func newQueue[K Key](name string, workers int, limiter workqueue.TypedRateLimiter[K], namespaceOf func(K) string) queue[K] {
-	order := newTurns(max(1, workers/4), namespaceOf)
-	inTurn := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order})
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name, Queue: inTurn})
-	return queue[K]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying}), order}
+// InTurn makes a queue for a single worker that serves namespaces in turn.
+func InTurn[K comparable](namespaceOf func(K) string) workqueue.TypedInterface[K] {
+	order := newTurns(1, namespaceOf)
+	return queue[K]{workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: order}), order}
+}
+
+// queue reports to its order what is done.
+type queue[K comparable] struct {
+	workqueue.TypedInterface[K]
+	turns *turns[K]
 }
 
 // Done implements workqueue.TypedInterface. The worker that calls it asks for another key next,
 // so nobody has to be woken for a namespace that may have a worker again.
 func (q queue[K]) Done(key K) {
 	q.turns.done(key)
-	q.TypedRateLimitingInterface.Done(key)
+	q.TypedInterface.Done(key)
 }

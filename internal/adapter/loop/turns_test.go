@@ -67,7 +67,8 @@ func TestTurnsInBetween(t *testing.T) {
 // its next key when one of its own is done.
 func TestTurnsLeaveWorkers(t *testing.T) {
 	t.Parallel()
-	q := newQueue("turns", 12, workqueue.DefaultTypedControllerRateLimiter[name](), func(key name) string { return string(key[:1]) })
+	turns := newTurns(share(12), func(key name) string { return string(key[:1]) })
+	q := newQueue("turns", workqueue.DefaultTypedControllerRateLimiter[name](), turns)
 	defer q.ShutDown()
 	for _, key := range []name{"a1", "a2", "a3", "a4", "a5"} {
 		q.Add(key)
@@ -99,8 +100,8 @@ func TestTurnsLeaveWorkers(t *testing.T) {
 	}
 	get("a1")
 	q.Done("a1")
-	if len(q.turns.busy)+len(q.turns.waiting)+len(q.turns.next) > 0 {
-		t.Errorf("the empty queue still holds %v, %v, %v", q.turns.busy, q.turns.waiting, q.turns.next)
+	if len(turns.busy)+len(turns.waiting)+len(turns.next) > 0 {
+		t.Errorf("the empty queue still holds %v, %v, %v", turns.busy, turns.waiting, turns.next)
 	}
 }
 

@@ -72,8 +72,13 @@ func (r refs) sorted() []Ref {
 		m.Keys = fingerprint.Union(m.keys...)
 		list = append(list, m.Ref)
 	}
-	slices.SortFunc(list, func(a, b Ref) int { return cmp.Compare(a.Source.String(), b.Source.String()) })
+	Sort(list)
 	return list
+}
+
+// Sort sorts by the source.
+func Sort(list []Ref) {
+	slices.SortFunc(list, func(a, b Ref) int { return cmp.Compare(a.Source.String(), b.Source.String()) })
 }
 
 // visitor is called with each place where a pod names a source.

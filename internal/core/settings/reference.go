@@ -14,7 +14,7 @@ type Reference struct {
 // them.
 func References() []Reference {
 	return []Reference{
-		{Reload, "workload", acceptedReload, "What the workload follows: everything its template references, the listed sources (referenced or not), or nothing. In a list `*` stands for any characters; at most 64 elements have one."},
+		{Reload, "workload", acceptedReload, "What the workload follows: everything its template references, the listed sources (referenced or not), or nothing. In a list `*` stands for any characters; at most 64 elements have one, and none has more than 8."},
 		{Reload, "namespace", acceptedScope, "Default for the workloads of the namespace that say nothing themselves."},
 		{Reload, "ConfigMap, Secret", acceptedScope, "`never`: a change of this source doesn't roll out workloads, except those that list it by name. `auto`: every workload that references it follows it."},
 		{Quiet, "workload", acceptedDuration, "How long the workload's sources must be unchanged before it is rolled out, instead of the default of the controller."},

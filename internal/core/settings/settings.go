@@ -280,13 +280,17 @@ func (in *Intent) readList(value string) {
 		listed := len(in.Listed)
 		in.readElement(strings.TrimSpace(element), value)
 		elements++
+		each := 0
 		if len(in.Listed) > listed && in.Listed[listed].IsGlob() {
 			patterns++
 			if in.Listed[listed].Prefix() == "" {
 				stars++
 			}
+			each = strings.Count(in.Listed[listed].Name, "*")
 		}
 		switch {
+		case each > MaxStarsEach:
+			in.TooMany = fmt.Sprintf("annotation %s has a pattern with more than %d stars", Reload, MaxStarsEach)
 		case patterns > MaxPatterns:
 			in.TooMany = fmt.Sprintf("annotation %s has more than %d patterns", Reload, MaxPatterns)
 		case stars > MaxStars:

@@ -160,6 +160,8 @@ func TestTooManyPatterns(t *testing.T) {
 		"BeyondIsBad":  {"what is beyond the bound is not read", many(65, "secret/a*") + ",[", 0, "64 patterns"},
 		"Stars":        {"as many patterns that begin with a star as there may be", many(8, "secret/*-db"), 8, ""},
 		"OneStar":      {"one more", many(9, "secret/*-db"), 0, "8 patterns that begin with a star"},
+		"StarsEach":    {"as many stars in a pattern as there may be", "secret/a" + strings.Repeat("*a", 8), 1, ""},
+		"OneStarEach":  {"one more", "secret/a" + strings.Repeat("*a", 9), 0, "a pattern with more than 8 stars"},
 		"BadIsTheEnd":  {"what cannot be understood is told first", "[," + many(65, "secret/*"), 0, ""},
 		"AutoAndNames": {"auto is an element like others", "auto," + many(3, "configmap/app"), 3, ""},
 	}

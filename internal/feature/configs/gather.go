@@ -1,9 +1,11 @@
 package configs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -63,7 +65,7 @@ func (i *Inputs) Kinds() []input.Kind {
 // was delivered.
 func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, entry record.Entry, past kube.AskPast) (input.Assessment, error) {
 	refs := i.followed(w, intent, entry)
-	if excess := input.Excess(sourcesOf(refs)); excess != "" {
+	if excess := cmp.Or(tooManyNamed(w, intent, refs), input.Excess(sourcesOf(refs))); excess != "" {
 		return input.Assessment{TooMany: excess}, nil
 	}
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
@@ -94,6 +96,17 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		all.Warnings = append(all.Warnings, warnings(ref, source)...)
 	}
 	return all, nil
+}
+
+// tooManyNamed describes that the template names more sources than Lockstep keeps, empty when it
+// doesn't, or when the workload follows only sources that it lists.
+func tooManyNamed(w *kube.Workload, intent settings.Intent, refs []podrefs.Ref) string {
+	excess := input.Excess(sourcesOf(w.Refs))
+	byReference := func(r podrefs.Ref) bool { return !intent.Follows(r.Source, false, settings.Source{}) }
+	if excess == "" || intent.Mode == settings.Follow && intent.Auto || slices.ContainsFunc(refs, byReference) {
+		return excess
+	}
+	return ""
 }
 
 // unread is the finding on a source whose content isn't known. Its delivered version stays on
@@ -277,28 +290,24 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, entry record.E
 		}
 		i.find(found, namespace, p, entry)
 	}
-	sources := make([]input.ID, 0, len(found))
-	for s, wanted := range found {
-		if wanted {
-			sources = append(sources, s)
-		}
-	}
-	slices.SortFunc(sources, func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
-	return sources
+	return slices.SortedFunc(maps.Keys(found), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// find adds the sources that match a pattern.
+// find adds the sources that match a pattern and let it.
 func (i *Inputs) find(found map[input.ID]bool, namespace string, p settings.Pattern, entry record.Entry) {
 	i.matching <- struct{}{}
 	defer func() { <-i.matching }()
 	for s := range i.options.View.SourcesMatching(namespace, p) {
-		if found[s] = found[s] || i.mayMatch(namespace, s); len(found) > input.MaxInputs {
+		if !found[s] && i.mayMatch(namespace, s) {
+			found[s] = true
+		}
+		if len(found) > input.MaxInputs {
 			return // The rest doesn't matter: these are too many.
 		}
 	}
 	for s := range entry.Inputs {
-		if !found[s] && p.Matches(s) {
-			found[s] = i.mayMatch(namespace, s)
+		if !found[s] && p.Matches(s) && i.mayMatch(namespace, s) {
+			found[s] = true
 		}
 	}
 }

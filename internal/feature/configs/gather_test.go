@@ -216,6 +216,68 @@ func TestAssessTooManySources(t *testing.T) {
 	}
 }
 
+// TestAssessRefusedSourcesAreNotCounted: hundreds of sources that refuse to be followed don't hide
+// one that a pattern matches too.
+func TestAssessRefusedSourcesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	wanted := input.ConfigMap("c-wanted")
+	all := []*kube.Source{source(wanted, "new")}
+	for i := range input.MaxInputs + 44 {
+		refusing := source(input.ConfigMap(fmt.Sprintf("c-%03d", i)), "1")
+		refusing.Annotations = map[string]string{settings.Reload: "never"}
+		all = append(all, refusing)
+	}
+	view := sorted{clusterOf(all...)}
+	got := assess(t, inputs(view), reload("configmap/c-*"), given(map[input.ID]string{wanted: "old"}), &history{})
+	if diff := cmp.Diff(map[input.ID]input.Reason{wanted: input.Changed}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// sorted is a cluster whose sources are found in the order of their names, as the cache does.
+type sorted struct{ cluster }
+
+func (c sorted) SourcesMatching(namespace string, p settings.Pattern) iter.Seq[input.ID] {
+	all := slices.Collect(c.cluster.SourcesMatching(namespace, p))
+	slices.SortFunc(all, func(a, b input.ID) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Values(all)
+}
+
+// TestAssessTooManyReferences: of a template that names more sources than Lockstep keeps, only
+// those that the workload lists are followed.
+func TestAssessTooManyReferences(t *testing.T) {
+	t.Parallel()
+	w := web()
+	for i := range input.MaxInputs {
+		w.Refs = append(w.Refs, podrefs.Ref{Source: input.ConfigMap(fmt.Sprint("more-", i)), Keys: fingerprint.AllKeys()})
+	}
+	never, asks := source(input.ConfigMap("more-1"), "1"), source(input.ConfigMap("more-1"), "1")
+	never.Annotations = map[string]string{settings.Reload: "never"}
+	asks.Annotations = map[string]string{settings.Reload: "auto"}
+	cases := map[string]struct {
+		reason   string
+		intent   settings.Intent
+		source   *kube.Source
+		findings int
+		tooMany  bool
+	}{
+		"Auto":   {"it asks for all", reload("auto"), asks, 0, true},
+		"Never":  {"one that refuses is one of those that are kept; others may be missing", reload("auto"), never, 0, true},
+		"Listed": {"it lists one", reload("configmap/app"), never, 1, false},
+		"Asked":  {"a source asks for its users, and others may be missing", settings.Intent{}, asks, 0, true},
+		"Unset":  {"it isn't followed", settings.Intent{}, never, 0, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all, err := inputs(clusterOf(tc.source)).Assess(t.Context(), w, tc.intent, record.Entry{}, (&history{}).ask)
+			if err != nil || len(all.Findings) != tc.findings || (all.TooMany != "") != tc.tooMany {
+				t.Errorf("%s: %d findings, too many is %q, error %v", tc.reason, len(all.Findings), all.TooMany, err)
+			}
+		})
+	}
+}
+
 // TestAssessOptingInByTheSource: a source that begins to ask for its users restarts
 // none of them for what was before; what is made before our eyes is news to all.
 func TestAssessOptingInByTheSource(t *testing.T) {

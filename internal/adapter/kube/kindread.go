@@ -119,7 +119,7 @@ func (k Kind) Lender(o client.Object) Key {
 	}
 	text := func(field string) string {
 		value, _ := ref[field].(string)
-		return value
+		return Cut(value)
 	}
 	group := schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")).GroupKind()
 	return Key{GroupKind: group, Namespace: o.GetNamespace(), Name: text("name")}

@@ -120,6 +120,6 @@ func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSp
 }
 
 func controlledBy(o client.Object, uid string) bool {
-	owner := metav1.GetControllerOf(o)
+	owner := kube.ControllerOf(o)
 	return owner != nil && string(owner.UID) == uid
 }

@@ -47,7 +47,7 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	err = pages.Each(ctx, p.client, &corev1.PodList{}, func(o client.Object) bool {
 		pod := o.(*corev1.Pod)
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			found = append(found, controlled{newPod(pod), metav1.GetControllerOf(pod)})
+			found = append(found, controlled{newPod(pod), kube.ControllerOf(pod)})
 		}
 		return true
 	}, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector})

@@ -95,7 +95,7 @@ func newPod(pod *corev1.Pod) pods.Pod {
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		Created:     pod.CreationTimestamp.Time,
 		Terminating: pod.DeletionTimestamp != nil,
-		Shown:       input.ParseShown(pod.Annotations[settings.Inputs]),
+		Shown:       input.ParseShown(pod.Annotations[settings.Inputs]).Marks(),
 	}
 	for _, c := range pod.Status.Conditions {
 		p.Ready = p.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -63,20 +63,20 @@ func TestRevisionsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	isCurrent := func(r timeline.Revision) bool { return r.Current && r.Name == "web-000" }
-	isLast := func(r timeline.Revision) bool { return r.Name == "web-299" }
-	if !slices.ContainsFunc(past.Revisions, isCurrent) || !slices.ContainsFunc(past.Revisions, isLast) || slices.ContainsFunc(past.Revisions, func(r timeline.Revision) bool { return r.Name == "web-001" }) {
-		t.Errorf("of the current, the newest and an old revision the last one is missing: %+v", past.Revisions)
+	if n := len(past.Revisions); n != maxRevisions {
+		t.Fatalf("%d revisions are kept, want %d", n, maxRevisions)
 	}
-	if len(past.Revisions) != maxRevisions {
-		t.Errorf("%d revisions are kept, want %d", len(past.Revisions), maxRevisions)
+	// The list is in the order of names.
+	first, second := past.Revisions[0], past.Revisions[1]
+	if want := fmt.Sprintf("web-%03d", 300-maxRevisions+1); first.Name != "web-000" || !first.Current || second.Name != want {
+		t.Errorf("the first revisions are %s and %s, want web-000, which is current, and %s", first.Name, second.Name, want)
 	}
 	for _, r := range past.Revisions {
 		if size := 16*len(r.Shown) + 8*len(r.Earlier) + len(r.Text); size > 16<<10 {
 			t.Errorf("%d KiB are kept of revision %s", size>>10, r.Name)
 		}
-		if len(r.Earlier) == 0 || r.Earlier[0] != 1234567 || r.Earlier[len(r.Earlier)-1] != 7 {
-			t.Errorf("earlier numbers of revision %s: %v", r.Name, r.Earlier)
+		if n := len(r.Earlier); n == 0 || r.Earlier[0] != 1234567 || r.Earlier[n-1] != 7 {
+			t.Errorf("revision %s has %d earlier numbers, want the last ones", r.Name, n)
 		}
 	}
 }

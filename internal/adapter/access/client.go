@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 )
 
 // streamWindow is how much of one list or watch the API server may send ahead of the decoder.
@@ -34,6 +36,7 @@ func NewClient(ctx context.Context, config *rest.Config, o client.Options) (clie
 		}
 		return rt
 	})
+	config.Wrap(pages.Bounded)
 	var err error
 	if o.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("make the HTTP client: %w", err)

@@ -3,11 +3,45 @@ package kube
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
+
+// maxText bounds texts whose length the API server doesn't check: a tenant can write 1 MiB as the
+// UID of an owner. Real ones are shorter. A kind and a name have at most 317 bytes.
+const maxText = 512
+
+// Cut shortens a text that is longer than any that Kubernetes writes there.
+func Cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.Clone(strings.ToValidUTF8(text[:maxText], "")) // A part of the text would keep it whole.
+}
+
+// ControllerOf returns the owner that controls an object, nil without one.
+func ControllerOf(o metav1.Object) *metav1.OwnerReference {
+	owner := metav1.GetControllerOf(o)
+	if owner != nil {
+		owner.APIVersion, owner.Kind, owner.Name = Cut(owner.APIVersion), Cut(owner.Kind), Cut(owner.Name)
+		owner.UID = types.UID(Cut(string(owner.UID)))
+	}
+	return owner
+}
+
+// cut shortens the texts of a status. A tenant may write them too.
+func (p Progress) cut() Progress {
+	p.UpdateRevision, p.PodHash, p.StableHash, p.Phase = Cut(p.UpdateRevision), Cut(p.PodHash), Cut(p.StableHash), Cut(p.Phase)
+	p.Ready, p.Stalled = health.Condition(Cut(string(p.Ready))), health.Condition(Cut(string(p.Stalled)))
+	return p
+}
 
 // maxKept bounds the names, keys, images and labels that are kept of one workload. Its template
 // can have 1 MiB of them, and Lockstep keeps every workload in memory.
@@ -67,6 +101,7 @@ func (w *Workload) kept() int {
 	for _, i := range w.Images {
 		size += perElement + len(i.Name) + len(i.Image)
 	}
+	size += len(w.Pull.ServiceAccount) + len(w.Pull.OS) + len(w.Pull.Architecture)
 	for _, name := range w.Pull.Secrets {
 		size += perElement + len(name)
 	}

@@ -2,14 +2,19 @@ package kube_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -146,4 +151,70 @@ func TestManyKeysAreNotKept(t *testing.T) {
 			t.Errorf("%s: that there are too many keys is no difference", name)
 		}
 	}
+}
+
+// TestTextsAreCut: a tenant can write a megabyte into fields whose length the API server doesn't
+// check. Of each, a workload keeps as much as Kubernetes itself writes there.
+func TestTextsAreCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 1<<19)
+	owned := metav1.ObjectMeta{Name: "web", OwnerReferences: []metav1.OwnerReference{{APIVersion: long, Kind: long, Name: long, UID: types.UID(long), Controller: new(true)}}}
+	cases := map[string]struct {
+		kind   kube.Kind
+		object client.Object
+	}{
+		"Owner":    {kube.Deployment(), &appsv1.Deployment{ObjectMeta: owned}},
+		"MovedBy":  {kube.Deployment(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{settings.RolledOutBy: long}}}},
+		"Revision": {kube.StatefulSet(), &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdateRevision: long}}},
+		"Account":  {kube.Deployment(), &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: long}}}}},
+		"Rollout": {kube.Rollout(), &unstructured.Unstructured{Object: map[string]any{
+			"spec":   map[string]any{"workloadRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": long}},
+			"status": map[string]any{"phase": long, "currentPodHash": long, "stableRS": long, "abort": true},
+		}}},
+		"Lender": {kube.Rollout(), &unstructured.Unstructured{Object: map[string]any{
+			"spec": map[string]any{"workloadRef": map[string]any{"apiVersion": "apps/v1", "kind": long, "name": "web"}},
+		}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, err := kube.SlimWorkload(tc.kind, tc.object, settings.Native{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Kind, w.Target.Kind = kube.Kind{}, kube.Kind{} // shared by all
+			if got := texts(reflect.ValueOf(w)); got > 4<<10 {
+				t.Errorf("%d KiB of texts are kept", got>>10)
+			}
+			if !utf8.ValidString(w.Owner) {
+				t.Error("the owner is cut inside a character")
+			}
+		})
+	}
+}
+
+// texts is how many bytes the strings in a value have.
+func texts(v reflect.Value) int {
+	size := 0
+	switch v.Kind() {
+	case reflect.String:
+		size = v.Len()
+	case reflect.Pointer:
+		if !v.IsNil() {
+			size = texts(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			size += texts(v.Field(i))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			size += texts(v.Index(i))
+		}
+	case reflect.Map:
+		for key, value := range v.Seq2() {
+			size += texts(key) + texts(value)
+		}
+	}
+	return size
 }

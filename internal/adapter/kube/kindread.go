@@ -119,7 +119,7 @@ func (k Kind) Lender(o client.Object) Key {
 	}
 	text := func(field string) string {
 		value, _ := ref[field].(string)
-		return value
+		return Cut(value)
 	}
 	group := schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")).GroupKind()
 	return Key{GroupKind: group, Namespace: o.GetNamespace(), Name: text("name")}
@@ -191,11 +191,18 @@ func generationIn(status map[string]any, field string) (generation int64, tells 
 	return 0, false
 }
 
+// maxHistory is how many bytes of earlier numbers the Deployment controller keeps.
+const maxHistory = 2000
+
 // EarlierNumbers returns the numbers that a revision had before it was used again.
 func (k Kind) EarlierNumbers(m metav1.Object) []int64 {
 	var numbers []int64
 	for _, key := range k.RevisionNumbers {
-		for text := range strings.SplitSeq(m.GetAnnotations()[key+"-history"], ",") {
+		history := m.GetAnnotations()[key+"-history"]
+		if len(history) > maxHistory {
+			_, history, _ = strings.Cut(history[len(history)-maxHistory:], ",")
+		}
+		for text := range strings.SplitSeq(history, ",") {
 			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 				numbers = append(numbers, n)
 			}

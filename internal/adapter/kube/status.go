@@ -176,7 +176,7 @@ func (w *Workload) isResumed(old *Workload) bool {
 
 // ownerOf names the object that controls a workload: "Postgres/db".
 func ownerOf(m metav1.Object) string {
-	owner := metav1.GetControllerOf(m)
+	owner := ControllerOf(m)
 	if owner == nil {
 		return ""
 	}

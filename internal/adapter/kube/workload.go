@@ -245,7 +245,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		Annotations: ownSettings(m, words),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Generation: m.GetGeneration()}
-	w.Status, w.Owner = kind.Status(m), ownerOf(m)
+	w.Status, w.Owner = kind.Status(m).cut(), ownerOf(m)
 	if lender := kind.Lender(m); slices.Contains(kind.Lenders, lender.GroupKind) {
 		w.Borrows = lender
 	} else if lender != (Key{}) {
@@ -268,7 +268,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Images, w.Pull = imagesOf(&template.Spec), pullSettingsOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
-	w.RolledOutBy, w.HasAnnotations = m.GetAnnotations()[settings.RolledOutBy], len(m.GetAnnotations()) > 0
+	w.RolledOutBy, w.HasAnnotations = Cut(m.GetAnnotations()[settings.RolledOutBy]), len(m.GetAnnotations()) > 0
 	w.boundSources(words)
 	w.bound()
 	w.RolledOutAt, w.WrittenAt, w.AskedAt, w.TemplateAt = rolledOutAt(m), writtenAt(m), askedAt(m), TemplateWriter(m).At

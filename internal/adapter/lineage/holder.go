@@ -88,7 +88,7 @@ func NewHolder(sort kube.Revisions, makers []kube.Kind, object any) (*Holder, er
 		return nil, err
 	}
 	h := holderOf(sort.GroupVersionKind, o, &template.Spec)
-	if owner := metav1.GetControllerOf(o); owner != nil && mayHold(sort, makers, owner) {
+	if owner := kube.ControllerOf(o); owner != nil && mayHold(sort, makers, owner) {
 		h.ControllerUID = string(owner.UID)
 	}
 	h.Over = h.Over || sort.EndedOf != nil && sort.EndedOf(o)

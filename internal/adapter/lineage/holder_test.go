@@ -1,14 +1,34 @@
 package lineage
 
 import (
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
+
+// TestLongControllers: a UID of a megabyte isn't kept, and isn't that of another controller.
+func TestLongControllers(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 1<<20)
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: types.UID(long), Controller: new(true)}}}}
+	h, err := NewHolder(kube.ReplicaSets(), kube.Kinds(), rs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !h.Holds() || len(h.ControllerUID) > 1<<10 {
+		t.Errorf("holds is %t, and %d bytes of the UID are kept", h.Holds(), len(h.ControllerUID))
+	}
+	if controlledBy(rs, "a") {
+		t.Error("the beginning of the UID counts as the UID")
+	}
+}
 
 // TestJobsThatHold: an object goes with its owners, so a Job may own one only when
 // something that outlives it names the object too.

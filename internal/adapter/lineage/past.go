@@ -29,7 +29,11 @@ type Past struct {
 // PastOf reads the revisions of a workload from the API server, unordered.
 func PastOf(ctx context.Context, c client.Reader, w *kube.Workload) ([]Past, error) {
 	var all []Past
-	current, err := eachRevision(ctx, c, w, func(o client.Object, template *corev1.PodTemplateSpec) {
+	newest := -1
+	err := eachRevision(ctx, c, w, func(o client.Object, template *corev1.PodTemplateSpec, current bool) {
+		if current {
+			newest = len(all)
+		}
 		p := Past{
 			Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Template: template.DeepCopy(),
 			Number: w.Kind.RevisionNumber(o), Earlier: w.Kind.EarlierNumbers(o),
@@ -43,8 +47,8 @@ func PastOf(ctx context.Context, c client.Reader, w *kube.Workload) ([]Past, err
 		}
 		all = append(all, p)
 	})
-	if err == nil && current >= 0 {
-		all[current].Current = true
+	if newest >= 0 {
+		all[newest].Current = true
 	}
 	return all, err
 }

@@ -1,8 +1,11 @@
 package lineage
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
@@ -20,10 +24,11 @@ import (
 func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) (timeline.Past, error) {
 	var found []timeline.Revision
 	behind := false
-	current, err := eachRevision(ctx, c, w, func(o client.Object, template *corev1.PodTemplateSpec) {
+	err := eachRevision(ctx, c, w, func(o client.Object, template *corev1.PodTemplateSpec, current bool) {
 		revision := newRevision(w.Kind, o, template)
+		revision.Current = current
 		behind = behind || isBehind(w, o, revision.Number)
-		found = append(found, revision)
+		found = keepNewest(found, revision)
 	})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -32,39 +37,65 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) (timeline
 		return timeline.Past{}, err
 	case behind:
 		return timeline.Past{Asked: true, NotActed: true}, nil
-	case current >= 0:
-		found[current].Current = true
 	}
 	return timeline.Past{Asked: true, Revisions: found}, nil
 }
 
-// eachRevision lists the revisions of a workload, and returns the position of the one that new
-// pods are made from, -1 when unknown. It skips revisions whose template cannot be read.
-func eachRevision(ctx context.Context, c client.Reader, w *kube.Workload, see func(client.Object, *corev1.PodTemplateSpec)) (current int, err error) {
+// maxRevisions bounds the revisions of one workload that are kept while it waits. Those beyond
+// are treated like older ones, which the workload's controller has deleted.
+const maxRevisions = 64
+
+// keepNewest adds a revision, and drops the oldest one that isn't current when there are too
+// many. The last one that is said to be current is.
+func keepNewest(all []timeline.Revision, r timeline.Revision) []timeline.Revision {
+	for i := range all {
+		all[i].Current = all[i].Current && !r.Current
+	}
+	all = append(all, r)
+	if len(all) <= maxRevisions {
+		return all
+	}
+	oldest := slices.IndexFunc(all, func(r timeline.Revision) bool { return !r.Current })
+	for i, r := range all {
+		if !r.Current && isOlder(r, all[oldest]) {
+			oldest = i
+		}
+	}
+	return slices.Delete(all, oldest, oldest+1)
+}
+
+// isOlder compares numbers, since a revision that is used again gets a new one. Kinds without
+// numbers have only times.
+func isOlder(a, b timeline.Revision) bool {
+	return cmp.Or(cmp.Compare(a.Number, b.Number), a.Created.Compare(b.Created)) < 0
+}
+
+// eachRevision lists the revisions of a workload. The last one that it calls current is the one
+// that new pods are made from. It skips revisions whose template cannot be read.
+func eachRevision(ctx context.Context, c client.Reader, w *kube.Workload, see func(o client.Object, template *corev1.PodTemplateSpec, current bool)) error {
 	if w.Selector == nil {
-		return -1, nil
+		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
 	if err != nil {
-		return -1, fmt.Errorf("read the selector of %s: %w", w.Key, err)
+		return fmt.Errorf("read the selector of %s: %w", w.Key, err)
 	}
-	count, newest := 0, int64(0)
-	current = -1
+	found, newest := false, int64(0)
 	err = eachOwn(ctx, c, w, selector, func(o client.Object) {
 		template, err := w.Kind.Revisions.TemplateOf(o)
 		if err != nil {
 			return
 		}
-		if makesPods(w, o, template) && (current < 0 || sequence(o) > newest) {
-			current, newest = count, sequence(o)
+		current := makesPods(w, o, template) && (!found || sequence(o) > newest)
+		if current {
+			found, newest = true, sequence(o)
 		}
-		count++
-		see(o, template)
+		see(o, template, current)
 	})
 	if err != nil {
-		return -1, fmt.Errorf("list %ss of %s: %w", w.Kind.Revisions.Kind, w.Key, err)
+		return fmt.Errorf("list %ss of %s: %w", w.Kind.Revisions.Kind, w.Key, err)
 	}
-	return current, nil
+	return nil
 }
 
 // eachOwn lists the revisions that the workload controls. As soon as another workload's
@@ -113,13 +144,15 @@ func ownNames(ctx context.Context, c client.Reader, w *kube.Workload, matching [
 }
 
 func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {
+	text := kube.TextIn(template)
 	return timeline.Revision{
 		Name: o.GetName(), Created: o.GetCreationTimestamp().Time,
-		Number: kind.RevisionNumber(o), Earlier: kind.EarlierNumbers(o), Shown: kube.ShownIn(template), Text: kube.TextIn(template),
+		Number: kind.RevisionNumber(o), Earlier: kind.EarlierNumbers(o),
+		Shown: input.ParseShown(text).Marks(), Text: fmt.Sprintf("%x", sha256.Sum256([]byte(text))),
 	}
 }
 
 func controlledBy(o client.Object, uid string) bool {
-	owner := metav1.GetControllerOf(o)
+	owner := kube.ControllerOf(o)
 	return owner != nil && string(owner.UID) == uid
 }

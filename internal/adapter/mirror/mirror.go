@@ -130,8 +130,8 @@ type Scope struct {
 // permissions are missing or kinds aren't installed.
 func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	options := func(raw *metav1.ListOptions) client.ListOption {
-		// The client overrides the raw limit and continuation with its own.
-		o := &client.ListOptions{Raw: raw, Namespace: sc.Namespace, LabelSelector: sc.Selector, Limit: raw.Limit, Continue: raw.Continue}
+		// The client overrides the raw continuation with its own.
+		o := &client.ListOptions{Raw: raw, Namespace: sc.Namespace, LabelSelector: sc.Selector, Continue: raw.Continue}
 		if sc.Name != "" {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", sc.Name)
 		}
@@ -144,14 +144,13 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 			if o.Continue == "" {
 				m.page = pages.First
 			}
-			o.Limit = m.page
-			if err := c.List(ctx, list, options(&o)); err != nil {
+			var err error
+			if m.page, err = pages.Read(ctx, c, list, m.page, options(&o)); err != nil {
 				err = m.link.report(err)
 				m.restAfter(ctx, err)
 				return nil, err
 			}
 			m.refusals.Store(0)
-			m.page = pages.Next(list, m.page)
 			return m.slimPage(list)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

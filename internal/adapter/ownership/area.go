@@ -204,6 +204,12 @@ func (a *area) eachObject(visit func(*Owned)) {
 	}
 }
 
+func (a *area) eachObjectIn(namespace string, visit func(*Owned)) {
+	for _, w := range a.objects {
+		w.EachIn(namespace, visit)
+	}
+}
+
 func (a *area) objectChanged(old, now *Owned) {
 	a.ownership.setNeed()
 	if now == nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -20,9 +21,13 @@ type Owned struct {
 	ResourceVersion string
 	Created         time.Time
 	Deleting        bool
-	// Owners are the UIDs of its owners.
+	// Owners are the UIDs of its owners, at most maxOwners.
 	Owners []string
 }
+
+// maxOwners bounds the owners that are kept of one object. One beyond counts as missing, and
+// Lockstep adds it again, which doesn't change the object.
+const maxOwners = 256
 
 // GetObjectMeta lets client-go's stores find the object's name.
 func (o *Owned) GetObjectMeta() metav1.Object {
@@ -45,8 +50,8 @@ func slimOwned(kind input.Kind, object any) (*Owned, error) {
 		UID: string(m.UID), ResourceVersion: m.ResourceVersion, Created: m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil,
 	}
-	for _, owner := range m.OwnerReferences {
-		o.Owners = append(o.Owners, string(owner.UID))
+	for _, owner := range m.OwnerReferences[:min(maxOwners, len(m.OwnerReferences))] {
+		o.Owners = append(o.Owners, kube.Cut(string(owner.UID)))
 	}
 	return o, nil
 }

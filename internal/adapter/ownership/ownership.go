@@ -3,6 +3,7 @@ package ownership
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -139,15 +140,18 @@ func (w *Watch) Object(key ObjectKey) (*Owned, bool) {
 
 // Users returns the living revisions that use an object, by name.
 func (w *Watch) Users(key ObjectKey) []*lineage.Holder {
-	found := w.used.of(key)
+	return byName(w.used.of(key))
+}
+
+func byName(found []*lineage.Holder) []*lineage.Holder {
 	slices.SortFunc(found, func(a, b *lineage.Holder) int { return cmp.Compare(a.String(), b.String()) })
 	return found
 }
 
 // TooLarge returns the living revisions of a namespace that name too many objects to be kept, by
 // name: each may use any object there.
-func (w *Watch) TooLarge(namespace string) []string {
-	return w.used.tooLarge(namespace)
+func (w *Watch) TooLarge(namespace string) []*lineage.Holder {
+	return byName(w.used.tooLarge(namespace))
 }
 
 // UnreadableKinds names the kinds of revisions that currently cannot be read in a namespace,
@@ -187,7 +191,7 @@ func (w *Watch) isNeeded() bool {
 	}
 }
 
-// holderChanged wakes the revisioned objects that the holder uses or used.
+// holderChanged wakes the revisioned objects that the holder uses or used, or may have used.
 func (w *Watch) holderChanged(old, now *lineage.Holder) {
 	for _, h := range []*lineage.Holder{old, now} {
 		if h == nil {
@@ -196,6 +200,9 @@ func (w *Watch) holderChanged(old, now *lineage.Holder) {
 		a, known := w.areas.Of(h.Namespace)
 		if !known {
 			continue
+		}
+		if h.TooLarge {
+			a.eachObjectIn(h.Namespace, func(o *Owned) { w.wake(a, o.Key) })
 		}
 		for _, source := range h.Uses {
 			key := ObjectKey{Namespace: h.Namespace, Source: source}
@@ -229,25 +236,16 @@ func newUses() *uses {
 	return &uses{by: map[ObjectKey]map[string]*lineage.Holder{}, large: map[string]map[string]*lineage.Holder{}}
 }
 
-func (u *uses) tooLarge(namespace string) []string {
+func (u *uses) tooLarge(namespace string) []*lineage.Holder {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	var found []string
-	for _, h := range u.large[namespace] {
-		found = append(found, h.String())
-	}
-	slices.Sort(found)
-	return found
+	return slices.Collect(maps.Values(u.large[namespace]))
 }
 
 func (u *uses) of(key ObjectKey) []*lineage.Holder {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	found := make([]*lineage.Holder, 0, len(u.by[key]))
-	for _, h := range u.by[key] {
-		found = append(found, h)
-	}
-	return found
+	return slices.Collect(maps.Values(u.by[key]))
 }
 
 // replace removes the old copy and adds the new one. Either may be nil.

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +28,9 @@ const (
 // list.
 func Items(ctx context.Context, c client.Reader, list client.ObjectList, options ...client.ListOption) iter.Seq2[client.Object, error] {
 	return func(yield func(client.Object, error) bool) {
-		for limit := int64(First); ; limit = Next(list, limit) {
-			err := query{c, list, options}.page(ctx, limit, func(o client.Object) bool { return yield(o, nil) })
+		for limit := int64(First); ; {
+			var err error
+			limit, err = query{c, list, options}.page(ctx, limit, func(o client.Object) bool { return yield(o, nil) })
 			if err != nil && !errors.Is(err, errStopped) {
 				yield(nil, err)
 			}
@@ -51,8 +53,8 @@ func Each(ctx context.Context, c client.Reader, list client.ObjectList, see func
 		if err := enter(ctx); err != nil {
 			return fmt.Errorf("wait for the lists of others: %w", err)
 		}
-		err := query{c, list, options}.page(ctx, limit, see)
-		limit = Next(list, limit)
+		var err error
+		limit, err = query{c, list, options}.page(ctx, limit, see)
 		if dropped := meta.SetList(list, nil); err == nil {
 			err = dropped
 		}
@@ -88,13 +90,13 @@ type query struct {
 	options []client.ListOption
 }
 
-// page reads the page after the one that the list has.
-func (q query) page(ctx context.Context, limit int64, see func(client.Object) bool) error {
-	options := slices.Concat(q.options, []client.ListOption{client.Limit(limit), client.Continue(q.list.GetContinue())})
-	if err := q.client.List(ctx, q.list, options...); err != nil {
-		return err
+// page reads the page after the one that the list has, and returns the size of the next one.
+func (q query) page(ctx context.Context, limit int64, see func(client.Object) bool) (next int64, err error) {
+	next, err = Read(ctx, q.client, q.list, limit, append(slices.Clone(q.options), client.Continue(q.list.GetContinue()))...)
+	if err != nil {
+		return next, err
 	}
-	return meta.EachListItem(q.list, func(item runtime.Object) error {
+	return next, meta.EachListItem(q.list, func(item runtime.Object) error {
 		o, ok := item.(client.Object)
 		if !ok {
 			return fmt.Errorf("unexpected type %T", item)
@@ -108,9 +110,22 @@ func (q query) page(ctx context.Context, limit int64, see func(client.Object) bo
 
 var errStopped = errors.New("the caller has seen enough")
 
-// Next is the size of the page after this one. It is at most eight times as large: the
+// Read reads a page of at most limit objects into the list, and returns the size of the page
+// after it. If the answer is too large, it asks again for as few objects as a first page has.
+func Read(ctx context.Context, c client.Reader, list client.ObjectList, limit int64, options ...client.ListOption) (next int64, err error) {
+	options = slices.Clip(options)
+	// The library logs every answer that isn't read to its end.
+	err = c.List(logr.NewContext(ctx, logr.Discard()), list, append(options, client.Limit(limit))...)
+	if isTooLarge(err) {
+		limit = First
+		err = c.List(ctx, list, append(options, client.Limit(limit))...)
+	}
+	return following(list, limit), err
+}
+
+// following is the size of the page after this one. It is at most eight times as large: the
 // first objects of a list may be small by chance.
-func Next(page client.ObjectList, limit int64) int64 {
+func following(page client.ObjectList, limit int64) int64 {
 	var objects, size int64
 	_ = meta.EachListItem(page, func(item runtime.Object) error {
 		if o, ok := item.(interface{ Size() int }); ok {

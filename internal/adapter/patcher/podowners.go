@@ -58,7 +58,7 @@ func (o *owners) climb(ctx context.Context, ref *metav1.OwnerReference, levels i
 	}
 	leads := false
 	if above != nil {
-		leads, err = o.climb(ctx, metav1.GetControllerOf(above), levels-1)
+		leads, err = o.climb(ctx, kube.ControllerOf(above), levels-1)
 	}
 	if err == nil {
 		o.leads[ref.UID] = leads

@@ -47,7 +47,7 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	err = pages.Each(ctx, p.client, &corev1.PodList{}, func(o client.Object) bool {
 		pod := o.(*corev1.Pod)
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			found = append(found, controlled{newPod(pod), metav1.GetControllerOf(pod)})
+			found = append(found, controlled{newPod(pod), kube.ControllerOf(pod)})
 		}
 		return true
 	}, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector})
@@ -95,7 +95,7 @@ func newPod(pod *corev1.Pod) pods.Pod {
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		Created:     pod.CreationTimestamp.Time,
 		Terminating: pod.DeletionTimestamp != nil,
-		Shown:       input.ParseShown(pod.Annotations[settings.Inputs]),
+		Shown:       input.ParseShown(pod.Annotations[settings.Inputs]).Marks(),
 	}
 	for _, c := range pod.Status.Conditions {
 		p.Ready = p.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -1,6 +1,8 @@
 package input
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -37,12 +39,17 @@ func (m Mark) String() string {
 // Shown are the delivered versions that a pod template shows, by input.
 type Shown map[ID]Mark
 
-// MaxShown is more bytes than Lockstep writes: those of MaxInputs digests, kinds and names.
-const MaxShown = 64 << 10
+const (
+	// MaxShown is more bytes than Lockstep writes: those of maxMarks digests, kinds and names.
+	MaxShown = 64 << 10
+	// maxMarks is as many marks as Lockstep writes: of MaxInputs sources, and of the images that
+	// annotations can ask for.
+	maxMarks = MaxInputs + 128
+)
 
 // ParseShown parses the annotation. Users edit annotations, so it skips elements that it
-// can't parse, and a text that is longer than any of Lockstep's: a missing version means only
-// that the template doesn't show one.
+// can't parse, and a text that is longer or has more marks than any of Lockstep's: a missing
+// version means only that the template doesn't show one.
 func ParseShown(text string) Shown {
 	shown := Shown{}
 	if len(text) > MaxShown {
@@ -57,7 +64,12 @@ func ParseShown(text string) Shown {
 		if err != nil {
 			continue
 		}
-		shown[id] = Mark{Digest: strings.TrimSpace(element[cut+1:]), Pinned: element[cut:cut+1] == pinnedMark}
+		// Parts of the text would keep it whole.
+		id.Name = strings.Clone(id.Name)
+		shown[id] = Mark{Digest: strings.Clone(strings.TrimSpace(element[cut+1:])), Pinned: element[cut:cut+1] == pinnedMark}
+		if len(shown) > maxMarks {
+			return Shown{}
+		}
 	}
 	return shown
 }
@@ -72,4 +84,33 @@ func (s Shown) String() string {
 		elements = append(elements, id.String()+s[id].String())
 	}
 	return strings.Join(elements, ",")
+}
+
+// Marks are the digests of a template's marks, by those of their inputs. They are what is kept of
+// revisions and pods, which can be many and show 64 KiB each.
+type Marks map[uint64]uint64
+
+// Marks reduces the marks to digests.
+func (s Shown) Marks() Marks {
+	marks := make(Marks, len(s))
+	for id, mark := range s {
+		if mark != (Mark{}) {
+			marks[sum(id.String())] = sum(mark.String())
+		}
+	}
+	return marks
+}
+
+// Show reports whether the input has that mark. The zero mark means that it has none.
+func (m Marks) Show(id ID, mark Mark) bool {
+	has, shown := m[sum(id.String())]
+	if mark == (Mark{}) {
+		return !shown
+	}
+	return has == sum(mark.String())
+}
+
+func sum(text string) uint64 {
+	all := sha256.Sum256([]byte(text))
+	return binary.BigEndian.Uint64(all[:])
 }

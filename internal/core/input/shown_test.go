@@ -85,4 +85,40 @@ func TestParseShownIsBounded(t *testing.T) {
 	if got := input.ParseShown("configmap/app~3fa9c1d2e4," + strings.Repeat(" ", input.MaxShown)); len(got) != 0 {
 		t.Errorf("a text that is too long has %d inputs", len(got))
 	}
+	var many strings.Builder
+	for i := range 6000 {
+		fmt.Fprintf(&many, "image/%03x~,", i)
+	}
+	if got := input.ParseShown(many.String()); len(got) != 0 {
+		t.Errorf("a text with too many marks has %d inputs", len(got))
+	}
+}
+
+// TestMarks: what a template shows is kept as digests, and can be compared all the same.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	app, db, none := input.ConfigMap("app"), input.Secret("db"), input.Mark{}
+	marks := input.Shown{app: input.Tracked("1"), db: input.Tracked("")}.Marks()
+	cases := map[string]struct {
+		reason string
+		id     input.ID
+		mark   input.Mark
+		want   bool
+	}{
+		"Same":    {"its own mark", app, input.Tracked("1"), true},
+		"Other":   {"another version", app, input.Tracked("2"), false},
+		"Pinned":  {"the same version, pinned", app, input.Mark{Digest: "1", Pinned: true}, false},
+		"Shown":   {"it has a mark", app, none, false},
+		"Absent":  {"it has none", input.Secret("app"), none, true},
+		"Missing": {"a mark of an input without one", input.Secret("app"), input.Tracked("1"), false},
+		"Empty":   {"a mark without a version is none", db, none, true},
+	}
+	for name, tc := range cases {
+		if got := marks.Show(tc.id, tc.mark); got != tc.want {
+			t.Errorf("%s (%s): %t, want %t", name, tc.reason, got, tc.want)
+		}
+	}
+	if got := (input.Marks)(nil).Show(app, none); !got {
+		t.Error("a template without marks shows one")
+	}
 }

@@ -22,8 +22,8 @@ type Pod struct {
 	Created              time.Time
 	Ready                bool
 	Terminating          bool
-	// Shown are the versions that the pod shows.
-	Shown input.Shown
+	// Shown are the marks that the pod shows.
+	Shown input.Marks
 }
 
 // Running is how many pods are not terminating.

@@ -111,8 +111,7 @@ func (o Origin) Reverted(id input.ID, shows input.Mark, revisions []Revision) (t
 	if i < 0 || !o.Had(revisions[i], revisions) {
 		return "", false
 	}
-	mark := revisions[i].Shown[id]
-	return revisions[i].Name, mark == (input.Mark{}) || mark != shows
+	return revisions[i].Name, shows == (input.Mark{}) || !revisions[i].Shown.Show(id, shows)
 }
 
 // numbers are all numbers that the revision had, the latest at the end.

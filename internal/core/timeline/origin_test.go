@@ -13,7 +13,7 @@ func TestReverted(t *testing.T) {
 	set := func(name string, number int64, digest string, earlier ...int64) timeline.Revision {
 		r := timeline.Revision{Name: name, Number: number, Earlier: earlier, Created: at(int(number))}
 		if digest != "" {
-			r.Shown = input.Shown{app: shows(digest)}
+			r.Shown = input.Shown{app: shows(digest)}.Marks()
 		}
 		return r
 	}

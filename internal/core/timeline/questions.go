@@ -177,7 +177,7 @@ func (t Timeline) DeliveredUnrecorded() bool {
 // deliveredBy reports whether a revision was created for the current version, or became
 // current again, after everything that the record takes into account.
 func (t Timeline) deliveredBy(r Revision) bool {
-	if r.Shown[t.ID] != t.Input.Shows {
+	if !r.Shown.Show(t.ID, t.Input.Shows) {
 		return false
 	}
 	made := r.Created.After(t.Record.RolledOutAt) && r.Created.After(t.Record.AsOf) && !t.keeps(r)

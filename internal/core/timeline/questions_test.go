@@ -69,7 +69,7 @@ func moved() timeline.Timeline {
 // revision shows a digest, after which a word may follow that a patch has added.
 func revision(number int64, created time.Time, digest string) timeline.Revision {
 	shown, again, _ := strings.Cut(digest, " ")
-	return timeline.Revision{Number: number, Created: created, Shown: input.Shown{input.ConfigMap("app"): shows(shown)}, Text: shown + again}
+	return timeline.Revision{Number: number, Created: created, Shown: input.Shown{input.ConfigMap("app"): shows(shown)}.Marks(), Text: shown + again}
 }
 
 func TestQuestions(t *testing.T) {

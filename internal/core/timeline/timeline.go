@@ -129,7 +129,7 @@ type Revision struct {
 	Earlier []int64
 	// Current is true for the one that new pods of the workload are created from.
 	Current bool
-	// Shown are the versions in its template, and Text is their written form.
-	Shown input.Shown
+	// Shown are the marks in its template, and Text is a digest of their written form.
+	Shown input.Marks
 	Text  string
 }

@@ -298,7 +298,7 @@ func decideCases() map[string]decideCase {
 		},
 		"DeliveredBefore": {
 			"killed between the patch and the record: a newer revision shows it",
-			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), CurrentShown: "2", Revisions: []timeline.Revision{{Created: at(1), Shown: input.Shown{input.ConfigMap("app"): input.Tracked("2")}}}},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), CurrentShown: "2", Revisions: []timeline.Revision{{Created: at(1), Shown: input.Shown{input.ConfigMap("app"): input.Tracked("2")}.Marks()}}},
 			recorded(input.DeliveredBefore),
 		},
 		"MissingAndUnobserved": {

@@ -186,7 +186,7 @@ func shows(s *kube.Source, w *kube.Workload, entry record.Entry, revisions []tim
 func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, entry record.Entry, revisions []timeline.Revision) bool {
 	is := func(m input.Mark) bool { return m.Digest == v.Short() }
 	return is(w.Shown[id]) || is(entry.Inputs[id].Shown) || is(input.ParseShown(entry.Eviction.For)[id]) ||
-		slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return is(r.Shown[id]) })
+		slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return r.Shown.Show(id, input.Tracked(v.Short())) })
 }
 
 func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {

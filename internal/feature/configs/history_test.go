@@ -96,7 +96,7 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 	app := input.ConfigMap("app")
 	current, before := versionOf("2").Short(), versionOf("1").Short()
 	revision := func(created int, number int64, shown string) []timeline.Revision {
-		return []timeline.Revision{{Created: at(created), Number: number, Shown: input.Shown{app: input.Tracked(shown)}}}
+		return []timeline.Revision{{Created: at(created), Number: number, Shown: input.Shown{app: input.Tracked(shown)}.Marks()}}
 	}
 	cases := map[string]struct {
 		reason    string
@@ -144,7 +144,7 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 func TestAssessKnowsHowFarTheRecordGoes(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
-	h := &history{revisions: []timeline.Revision{{Created: at(31), Shown: input.Shown{app: input.Tracked(versionOf("2").Short())}}}}
+	h := &history{revisions: []timeline.Revision{{Created: at(31), Shown: input.Shown{app: input.Tracked(versionOf("2").Short())}.Marks()}}}
 	for asOf, want := range map[time.Time]input.Reason{at(30): input.DeliveredBefore, at(31): input.Changed, at(32): input.Changed} {
 		e := given(map[input.ID]string{app: "1"})
 		e.AsOf = asOf

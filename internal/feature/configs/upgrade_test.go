@@ -43,7 +43,7 @@ func TestUpgradeOfTheAlgorithm(t *testing.T) {
 		"Evicting": {reason: "a series of evictions goes on and does not begin again", given: record.Delivered{Version: before("0")}, evictFor: db.String() + old.String(), want: input.Changed, shows: old},
 		"Unrecorded": {
 			reason: "a revision shows that it was delivered, before the record was written and the program was replaced",
-			given:  record.Delivered{Version: before("0")}, revisions: []timeline.Revision{{Name: "web-2", Number: 2, Created: at(60), Shown: input.Shown{db: old}}},
+			given:  record.Delivered{Version: before("0")}, revisions: []timeline.Revision{{Name: "web-2", Number: 2, Created: at(60), Shown: input.Shown{db: old}.Marks()}},
 			want: input.DeliveredBefore, shows: old,
 		},
 	}

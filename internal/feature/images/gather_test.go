@@ -24,7 +24,7 @@ import (
 func TestMovedDuringDowntime(t *testing.T) {
 	t.Parallel()
 	web, found := input.Image("web"), pin("1.2", "2")
-	shows := []timeline.Revision{{Created: now, Shown: input.Shown{web: markOf(found)}}}
+	shows := []timeline.Revision{{Created: now, Shown: input.Shown{web: markOf(found)}.Marks()}}
 	for name, tc := range map[string]struct {
 		past timeline.Past
 		want input.Reason

@@ -41,8 +41,8 @@ type Observation struct {
 	Owners []string
 	// Users are the living revisions that use the object, as owners of it.
 	Users []metav1.OwnerReference
-	// TooLarge names the living revisions that may use any object of the namespace.
-	TooLarge []string
+	// TooLarge are the living revisions that may use any object of the namespace.
+	TooLarge []metav1.OwnerReference
 	// UnreadableKinds names the kinds of revisions that cannot be read.
 	UnreadableKinds []string
 	// Observe asks only for reports.
@@ -71,8 +71,8 @@ func Decide(in Observation) Decision {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"}
 	}
 	missing, hidden := missingOwners(in)
-	if len(in.TooLarge) > 0 && (len(missing) > 0 || len(in.Owners) == 0) {
-		return tooLarge(in)
+	if large := in.without(in.TooLarge); len(large) > 0 {
+		return tooLarge(large, len(missing) > 0 || len(in.Owners) == 0)
 	}
 	if len(missing) > 0 {
 		return attach(in, missing)
@@ -89,16 +89,19 @@ func Decide(in Observation) Decision {
 	return unused(in)
 }
 
+// without are the revisions that don't own the object.
+func (in Observation) without(all []metav1.OwnerReference) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(all), func(h metav1.OwnerReference) bool { return slices.Contains(in.Owners, string(h.UID)) })
+}
+
 // missingOwners are the users that aren't owners yet. Those of a kind that can't be read
 // are hidden: they may be gone, and the garbage collector removes an object whose only
 // owner is gone.
 func missingOwners(in Observation) (missing, hidden []metav1.OwnerReference) {
-	for _, h := range in.Users {
-		switch {
-		case slices.Contains(in.Owners, string(h.UID)):
-		case slices.Contains(in.UnreadableKinds, h.Kind):
+	for _, h := range in.without(in.Users) {
+		if slices.Contains(in.UnreadableKinds, h.Kind) {
 			hidden = append(hidden, h)
-		default:
+		} else {
 			missing = append(missing, h)
 		}
 	}
@@ -107,14 +110,18 @@ func missingOwners(in Observation) (missing, hidden []metav1.OwnerReference) {
 
 // tooLarge leaves an object without further owners: a revision that isn't among its users may
 // use it, and the garbage collector removes it with its last owner.
-func tooLarge(in Observation) Decision {
-	more := ""
-	if n := len(in.TooLarge) - 1; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
+func tooLarge(large []metav1.OwnerReference, unattached bool) Decision {
+	who := names(large)[0]
+	if n := len(large) - 1; n > 0 {
+		who += fmt.Sprintf(" and %d more", n)
+	}
+	fact := "not attached, because " + who + " may use it too"
+	if !unattached {
+		fact = "it goes when its owners go, and " + who + " may use it too"
 	}
 	return Decision{Verb: Report, Reason: input.TooManySources, Recheck: lookAgain, Message: fmt.Sprintf(
-		"not attached, because %s%s may use it too: a pod template with more than %d ConfigMaps and Secrets, or %d KiB of their names, is too large for Lockstep; let it use fewer",
-		in.TooLarge[0], more, input.MaxInputs, input.MaxNames>>10)}
+		"%s: a pod template with more than %d ConfigMaps and Secrets, or %d KiB of their names, is too large for Lockstep; let it use fewer",
+		fact, input.MaxInputs, input.MaxNames>>10)}
 }
 
 func attach(in Observation, users []metav1.OwnerReference) Decision {

@@ -88,12 +88,17 @@ func TestDecide(t *testing.T) {
 		},
 		"a revision too large to know": {
 			reason: "it may use the object, and would lose it when the known user goes",
-			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, TooLarge: []string{"ReplicaSet/x", "ReplicaSet/y"}},
+			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, TooLarge: []metav1.OwnerReference{ref("x"), ref("y")}},
 			want:   revisions.Decision{Verb: revisions.Report, Reason: input.TooManySources, Recheck: time.Minute, Message: "not attached, because ReplicaSet/x and 1 more may use it too: a pod template with more than 256 ConfigMaps and Secrets, or 16 KiB of their names, is too large for Lockstep; let it use fewer"},
 		},
 		"attached beside a revision too large to know": {
-			reason: "there is nothing to add",
-			in:     revisions.Observation{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a}, TooLarge: []string{"ReplicaSet/x"}},
+			reason: "there is nothing to add, and the object goes with the user that is known",
+			in:     revisions.Observation{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a}, TooLarge: []metav1.OwnerReference{ref("x")}},
+			want:   revisions.Decision{Verb: revisions.Report, Reason: input.TooManySources, Recheck: time.Minute, Message: "it goes when its owners go, and ReplicaSet/x may use it too: a pod template with more than 256 ConfigMaps and Secrets, or 16 KiB of their names, is too large for Lockstep; let it use fewer"},
+		},
+		"owned by a revision too large to know": {
+			reason: "it was attached by hand, or before it was too large",
+			in:     revisions.Observation{Owners: []string{"uid-a", "uid-x"}, Users: []metav1.OwnerReference{a}, TooLarge: []metav1.OwnerReference{ref("x")}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
 		},
 		"unreadable": {

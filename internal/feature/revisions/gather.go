@@ -1,6 +1,9 @@
 package revisions
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 )
 
@@ -13,15 +16,21 @@ func (r *Reconciler) gather(o *ownership.Owned) (in Observation, ok bool) {
 		Deleting:        o.Deleting,
 		Created:         o.Created,
 		Owners:          o.Owners,
-		TooLarge:        r.Cluster.TooLarge(o.Key.Namespace),
+		TooLarge:        references(r.Cluster.TooLarge(o.Key.Namespace)),
 		UnreadableKinds: r.Cluster.UnreadableKinds(o.Key.Namespace),
 		Observe:         r.options.Observe || r.Observes(o.Key.Namespace),
 		Grace:           r.options.Grace,
 		Now:             r.Now(),
 	}
-	for _, h := range r.Cluster.Users(o.Key) {
-		in.Users = append(in.Users, h.OwnerReference())
-	}
+	in.Users = references(r.Cluster.Users(o.Key))
 	_, ok = r.Cluster.Object(o.Key)
 	return in, ok
+}
+
+func references(holders []*lineage.Holder) []metav1.OwnerReference {
+	var all []metav1.OwnerReference
+	for _, h := range holders {
+		all = append(all, h.OwnerReference())
+	}
+	return all
 }

@@ -34,7 +34,7 @@ func (l *leaving) Users(ownership.ObjectKey) []*lineage.Holder {
 	return l.users
 }
 
-func (*leaving) TooLarge(string) []string { return nil }
+func (*leaving) TooLarge(string) []*lineage.Holder { return nil }
 
 func (*leaving) UnreadableKinds(string) []string { return nil }
 

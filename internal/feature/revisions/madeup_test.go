@@ -95,7 +95,7 @@ func TestAMadeUpKind(t *testing.T) {
 
 	c.act("7")
 	past, err := lineage.Revisions(t.Context(), c.admin, cached())
-	if history := past.Revisions; err != nil || len(history) != 1 || history[0].Number != 7 || history[0].Shown.String() != "configmap/cm~1111111111" {
+	if history := past.Revisions; err != nil || len(history) != 1 || history[0].Number != 7 || !history[0].Shown.Show(cm, input.Tracked("1111111111")) {
 		t.Errorf("past %+v, error %v", past, err)
 	}
 	if _, err := c.attach(c.request(kind, cm)); err != nil || c.owners(cm) != "ReplicaSet/web-7" {

@@ -26,7 +26,7 @@ type Cluster interface {
 	// Users lists the living revisions that use it.
 	Users(ownership.ObjectKey) []*lineage.Holder
 	// TooLarge lists the living revisions of a namespace that may use any object there.
-	TooLarge(namespace string) []string
+	TooLarge(namespace string) []*lineage.Holder
 	// UnreadableKinds lists the kinds of revisions that cannot be read in a namespace.
 	UnreadableKinds(namespace string) []string
 	// Feed adds keys to a queue until the context ends: all of them, and then those to

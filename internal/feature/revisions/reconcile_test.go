@@ -419,7 +419,7 @@ func TestARevisionTooLargeToKnow(t *testing.T) {
 	l.revisioned(many[0])
 	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
 		large := l.ownership.TooLarge(l.namespace)
-		return len(large) == 1 && strings.HasPrefix(large[0], "ReplicaSet/web-"), fmt.Sprint("too large: ", large)
+		return len(large) == 1 && strings.HasPrefix(large[0].Name, "web-"), fmt.Sprint("too large: ", large)
 	})
 	if users := l.ownership.Users(l.objectKey(many[0])); len(users) != 0 {
 		t.Errorf("%d users are kept, want none", len(users))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,7 +47,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		o.rolledOut, err = r.Roller.RollOut(ctx, w, order)
 		o.from = w.Origin(o.rolledOut.At)
 	case d.Verb == Refresh:
-		err = r.refresh(ctx, w, order.Shown(w.Shown).String())
+		err = r.refresh(ctx, w, order.Shown(w.Shown))
 	case d.Verb == Evict && d.Eviction.Begin:
 		entry, err = r.beginEviction(ctx, w, in.Entry, d)
 	case d.Verb == Evict && d.Eviction.Victim != nil:
@@ -124,17 +125,18 @@ func (r *Reconciler) evict(ctx context.Context, victim pods.Pod, recheck time.Du
 
 // refresh touches every pod that doesn't show the current versions. Pods that start later
 // mount the new content by themselves.
-func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown string) error {
+func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown input.Shown) error {
 	all, err := r.OnPods.Pods.List(ctx, w)
 	if err != nil {
 		return err
 	}
 	var failed []error
+	marks := shown.Marks()
 	for _, p := range all {
-		if p.Terminating || p.Shown.String() == shown {
+		if p.Terminating || maps.Equal(p.Shown, marks) {
 			continue
 		}
-		if err := r.OnPods.Pods.Touch(ctx, p, shown); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := r.OnPods.Pods.Touch(ctx, p, shown.String()); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			failed = append(failed, err)
 		}
 	}

@@ -206,7 +206,7 @@ func (in Observation) deliveredAfter(f input.Finding, from timeline.Origin) time
 	var newest timeline.Revision
 	var first int64
 	for _, r := range in.History.Past.Revisions {
-		if r.Shown[f.ID] != f.Shows {
+		if !r.Shown.Show(f.ID, f.Shows) {
 			continue
 		}
 		if r.Number > newest.Number || r.Created.After(newest.Created) {

@@ -92,7 +92,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			history := undoneHistory()
-			history[1].Shown = input.Shown{app: inStep(app).Shows}
+			history[1].Shown = input.Shown{app: inStep(app).Shows}.Marks()
 			workload, finding := tc.workload, tc.finding
 			if workload == nil {
 				workload = templated()
@@ -176,7 +176,7 @@ func TestDeliveredBeforeAndUsedAgain(t *testing.T) {
 			finding, w := recorded(app, input.DeliveredBefore), templated()
 			w.Revision, w.Shown = 6, input.Shown{app: finding.Shows}
 			for i := range tc.revisions {
-				tc.revisions[i].Shown = w.Shown
+				tc.revisions[i].Shown = w.Shown.Marks()
 			}
 			in := Observation{History: History{Past: timeline.Past{Asked: true, Revisions: tc.revisions}}, Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{
 				Coverage: record.Coverage{Template: record.Template{Generation: 8, Sum: "ours"}, Accounted: 3}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
@@ -256,7 +256,7 @@ func TestJudgeWithoutNumbers(t *testing.T) {
 
 	// A patch that is not on record, and that somebody undid: the newest revision that shows it delivered it.
 	gone := recorded(app, input.DeliveredBefore)
-	shown := input.Shown{app: gone.Shows}
+	shown := input.Shown{app: gone.Shows}.Marks()
 	newest := timeline.Revision{Name: "web-d", Created: ago(time.Minute), Shown: shown}
 	in = Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{gone}}, Entry: record.Entry{Coverage: record.Coverage{Template: known}}, History: History{Past: timeline.Past{Asked: true, Revisions: []timeline.Revision{
 		{Name: "web-c", Created: ago(time.Hour), Shown: shown}, newest, {Name: "web-b", Created: ago(2 * time.Hour), Current: true},
@@ -272,7 +272,7 @@ func TestShownByTheRevision(t *testing.T) {
 	t.Parallel()
 	finding := inStep(app)
 	history := undoneHistory()
-	history[0].Shown = input.Shown{app: finding.Shows}
+	history[0].Shown = input.Shown{app: finding.Shows}.Marks()
 	in := judge(templated(), Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, History: History{Past: timeline.Past{Asked: true, Revisions: history}}, Entry: record.Entry{
 		Coverage: record.Coverage{Template: record.Template{Generation: 8, Sum: "ours"}},
 		Inputs:   map[input.ID]record.Delivered{app: {Version: v1, From: "1", Shown: input.Mark{Digest: "older", Pinned: true}}},

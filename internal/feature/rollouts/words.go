@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func changes(due []input.Finding) string {
 		if !f.Delivered.IsZero() && f.Delivered != f.Current { // else pods may have loaded one in between
 			from = f.Delivered.Short()
 		}
-		parts[i] = f.ID.String() + " " + from + " -> " + f.Current.Short()
+		parts[i] = f.ID.String() + " " + from + " -> " + cmp.Or(f.Current.Short(), "unknown")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -55,9 +56,14 @@ func changes(due []input.Finding) string {
 func versions(findings []input.Finding) string {
 	parts := make([]string, len(findings))
 	for i, f := range findings {
-		parts[i] = f.ID.String() + " " + f.Current.Short()
+		parts[i] = withVersion(f)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// withVersion names an input and its current version, if that is known.
+func withVersion(f input.Finding) string {
+	return strings.TrimSpace(f.ID.String() + " " + f.Current.Short())
 }
 
 func names(findings []input.Finding) string {
@@ -89,7 +95,7 @@ func revertedInWords(findings []input.Finding) string {
 	var parts []string
 	for _, f := range findings {
 		if to, back := f.BarredFor(input.Undone); back {
-			parts = append(parts, fmt.Sprintf("%s %s was reverted: new pods are made from revision %s", f.ID, f.Current.Short(), to))
+			parts = append(parts, fmt.Sprintf("%s was reverted: new pods are made from revision %s", withVersion(f), to))
 		}
 	}
 	return strings.Join(parts, "; ")

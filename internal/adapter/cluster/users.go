@@ -22,8 +22,11 @@ type users struct {
 	// have one user, and the names would take most of the memory. If two sources had the same
 	// digest, each would wake the users of both, which is harmless.
 	exact map[uint64][]*kube.Key
-	// globs holds, by namespace, the patterns of each workload that has some.
-	globs map[string]map[kube.Key][]settings.Pattern
+	// globs holds the patterns of each workload, by namespace, kind and prefix: a source is
+	// compared only with those whose prefix its name has. prefixes counts, by namespace, the
+	// prefixes of each length.
+	globs    map[place]map[kube.Key][]settings.Pattern
+	prefixes map[string]map[int]int
 }
 
 type place struct {
@@ -32,7 +35,10 @@ type place struct {
 }
 
 func newUsers(words settings.Vocabulary) *users {
-	return &users{words: words, seed: maphash.MakeSeed(), exact: map[uint64][]*kube.Key{}, globs: map[string]map[kube.Key][]settings.Pattern{}}
+	return &users{
+		words: words, seed: maphash.MakeSeed(), exact: map[uint64][]*kube.Key{},
+		globs: map[place]map[kube.Key][]settings.Pattern{}, prefixes: map[string]map[int]int{},
+	}
 }
 
 // of returns the workloads that use the source or ask for it, each once.
@@ -54,17 +60,23 @@ func (u *users) named(at place) []kube.Key {
 	return keys
 }
 
-// matched returns the workloads with a pattern that the source matches. It takes long when a
+// matched returns the workloads with a pattern that the source matches. A workload comes twice if
+// patterns with different prefixes match. It takes long when a
 // namespace has very many patterns, and holds no lock meanwhile.
 func (u *users) matched(at place) []kube.Key {
 	type asking struct {
 		key      kube.Key
 		patterns []settings.Pattern
 	}
+	var all []asking
 	u.mu.RLock()
-	all := make([]asking, 0, len(u.globs[at.namespace]))
-	for key, patterns := range u.globs[at.namespace] {
-		all = append(all, asking{key, patterns})
+	for length := range u.prefixes[at.namespace] {
+		if length > len(at.source.Name) {
+			continue
+		}
+		for key, patterns := range u.globs[place{at.namespace, input.ID{Kind: at.source.Kind, Name: at.source.Name[:length]}}] {
+			all = append(all, asking{key, patterns})
+		}
 	}
 	u.mu.RUnlock()
 	var keys []kube.Key
@@ -80,20 +92,20 @@ func (u *users) matched(at place) []kube.Key {
 func (u *users) hasPatterns(namespace string) bool {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	return len(u.globs[namespace]) > 0
+	return len(u.prefixes[namespace]) > 0
 }
 
 // replace removes the old copy's sources and adds the new copy's. Either may be nil.
 func (u *users) replace(old, now *kube.Workload) {
-	before, _ := u.wishes(old)
-	after, patterns := u.wishes(now)
+	exactBefore, globsBefore := u.wishes(old)
+	exact, globs := u.wishes(now)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if old != nil {
-		u.remove(old.Key, before)
+		u.remove(old.Key, exactBefore, globsBefore)
 	}
 	if now != nil {
-		u.insert(now.Key, after, patterns)
+		u.insert(now.Key, exact, globs)
 	}
 }
 
@@ -105,16 +117,20 @@ func (u *users) insert(key kube.Key, exact []input.ID, patterns []settings.Patte
 		i, _ := u.find(at, key)
 		u.exact[at] = slices.Insert(u.exact[at], i, &key)
 	}
-	if len(patterns) == 0 {
-		return
+	for _, p := range patterns {
+		at := beginning(key.Namespace, p)
+		if u.globs[at] == nil {
+			u.globs[at] = map[kube.Key][]settings.Pattern{}
+			if u.prefixes[key.Namespace] == nil {
+				u.prefixes[key.Namespace] = map[int]int{}
+			}
+			u.prefixes[key.Namespace][len(at.source.Name)]++
+		}
+		u.globs[at][key] = append(u.globs[at][key], p)
 	}
-	if u.globs[key.Namespace] == nil {
-		u.globs[key.Namespace] = map[kube.Key][]settings.Pattern{}
-	}
-	u.globs[key.Namespace][key] = patterns
 }
 
-func (u *users) remove(key kube.Key, exact []input.ID) {
+func (u *users) remove(key kube.Key, exact []input.ID, patterns []settings.Pattern) {
 	for _, source := range exact {
 		at := u.digest(place{key.Namespace, source})
 		if i, found := u.find(at, key); found {
@@ -124,10 +140,29 @@ func (u *users) remove(key kube.Key, exact []input.ID) {
 			delete(u.exact, at)
 		}
 	}
-	delete(u.globs[key.Namespace], key)
-	if len(u.globs[key.Namespace]) == 0 {
-		delete(u.globs, key.Namespace)
+	for _, p := range patterns {
+		at := beginning(key.Namespace, p)
+		if u.globs[at] == nil {
+			continue // An earlier pattern has the same prefix.
+		}
+		delete(u.globs[at], key)
+		if len(u.globs[at]) > 0 {
+			continue
+		}
+		delete(u.globs, at)
+		lengths := u.prefixes[key.Namespace]
+		if lengths[len(at.source.Name)]--; lengths[len(at.source.Name)] == 0 {
+			delete(lengths, len(at.source.Name))
+		}
+		if len(lengths) == 0 {
+			delete(u.prefixes, key.Namespace)
+		}
 	}
+}
+
+// beginning is where the sources that match a pattern begin.
+func beginning(namespace string, p settings.Pattern) place {
+	return place{namespace, input.ID{Kind: p.Kind, Name: p.Prefix()}}
 }
 
 func (u *users) digest(at place) uint64 { return maphash.Comparable(u.seed, at) }

@@ -83,7 +83,7 @@ func TestUsersOf(t *testing.T) {
 func TestUsersReplaceLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	u := newUsers(settings.Native{})
-	before, after := user("web", "configmap/old-*", "old"), user("web", "secret/new-*", "new")
+	before, after := user("web", "configmap/old-*", "old"), user("web", "secret/new-*,secret/new-*1,secret/n*", "new")
 	u.replace(nil, before)
 	u.replace(before, after)
 	for _, gone := range []input.ID{input.ConfigMap("old"), input.ConfigMap("old-1")} {
@@ -97,7 +97,7 @@ func TestUsersReplaceLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	u.replace(after, nil)
-	if diff := cmp.Diff([2]int{}, [2]int{len(u.exact), len(u.globs)}); diff != "" {
+	if diff := cmp.Diff([3]int{}, [3]int{len(u.exact), len(u.globs), len(u.prefixes)}); diff != "" {
 		t.Errorf("the index keeps something of a deleted workload\n%s", diff)
 	}
 }
@@ -131,7 +131,7 @@ func TestUsersBeyondTheBound(t *testing.T) {
 	u.replace(most, nil)
 	u.replace(nil, user("more", list(input.MaxInputs+1, "configmap/a*"), "app"))
 	if len(u.exact)+len(u.globs) > 0 {
-		t.Errorf("%d names and the patterns of %d namespaces are in the index", len(u.exact), len(u.globs))
+		t.Errorf("%d names and %d prefixes are in the index", len(u.exact), len(u.globs))
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/lockstep-dev/lockstep/internal/core/turns"
 )
 
 const (
@@ -86,12 +88,12 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 // queue is the library's queue with another order.
 type queue[K Key] struct {
 	workqueue.TypedRateLimitingInterface[K]
-	turns *turns[K]
+	turns *turns.Turns[K]
 }
 
 // newQueue makes a queue in which a namespace has at most a quarter of the workers.
 func newQueue[K Key](name string, workers int, limiter workqueue.TypedRateLimiter[K], namespaceOf func(K) string) queue[K] {
-	order := newTurns(max(1, workers/4), namespaceOf)
+	order := turns.New(max(1, workers/4), namespaceOf)
 	inTurn := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name, Queue: inTurn})
 	return queue[K]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying}), order}
@@ -100,6 +102,6 @@ func newQueue[K Key](name string, workers int, limiter workqueue.TypedRateLimite
 // Done implements workqueue.TypedInterface. The worker that calls it asks for another key next,
 // so nobody has to be woken for a namespace that may have a worker again.
 func (q queue[K]) Done(key K) {
-	q.turns.done(key)
+	q.turns.Done(key)
 	q.TypedRateLimitingInterface.Done(key)
 }

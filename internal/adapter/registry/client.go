@@ -104,7 +104,7 @@ func (c *Client) do(ctx context.Context, as keychain.Credential, r call) (*reply
 		return nil, err
 	}
 	return &reply{
-		client: c, call: r, header: response.Header, body: http.MaxBytesReader(nil, response.Body, r.most), ctx: ctx,
+		client: c, call: r, header: response.Header, body: http.MaxBytesReader(nil, response.Body, r.most), size: response.ContentLength, ctx: ctx,
 		release: func() {
 			closeBody(response)
 			cancel()

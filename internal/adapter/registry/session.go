@@ -100,17 +100,16 @@ func (s *session) paused(what string, kind RequestKind) error {
 	}
 }
 
-// note reads from a response when the registry may be queried again: a credential that has sent too
-// many requests waits alone, and everyone waits for a registry that fails.
+// note reads from a response when the registry may be queried again: a credential that is told to
+// wait, or has sent too many requests, waits alone. Everyone waits for a registry that fails several
+// times in a row.
 func (s *session) note(response *http.Response) {
 	now, status := time.Now(), response.StatusCode
 	switch wait, told := retryAfter(response.Header, now); {
-	case status == http.StatusTooManyRequests && told:
+	case told && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable):
 		s.limits.pause(now.Add(wait))
 	case status == http.StatusTooManyRequests:
 		s.limits.failed(now, 1)
-	case status == http.StatusServiceUnavailable && told:
-		s.host.outages.pause(now.Add(wait))
 	case status >= http.StatusInternalServerError:
 		s.host.outages.failed(now, patience)
 	default:

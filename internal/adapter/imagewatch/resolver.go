@@ -39,6 +39,7 @@ type Resolver struct {
 	run      context.Context // that of Run, for the checks that timers begin
 	checks   sync.WaitGroup
 	running  int // how many checks
+	asked    map[asked]int
 	due      *turns.Turns[*subject]
 	subjects map[string]*subject
 	pushes   map[string]*push // by repository, those reported recently
@@ -49,6 +50,7 @@ func New(options Options) *Resolver {
 	options = options.withDefaults()
 	return &Resolver{
 		options: options, client: registry.NewClient(options.Registries), subjects: map[string]*subject{}, pushes: map[string]*push{},
+		asked: map[asked]int{},
 		due:   turns.New(maxChecksOf, func(s *subject) string { return s.question.Namespace }),
 		heads: answers.Cache[string]{Timeout: checkTimeout}, lists: answers.Cache[listing]{Timeout: checkTimeout},
 		images: answers.Cache[registry.Image]{
@@ -57,6 +59,9 @@ func New(options Options) *Resolver {
 		},
 	}
 }
+
+// asked is a registry that is queried for a namespace.
+type asked struct{ namespace, host string }
 
 // subject is one watched question.
 type subject struct {
@@ -70,6 +75,8 @@ type subject struct {
 	again    bool // a check was requested while another one ran
 	failures int
 }
+
+func (s *subject) asks() asked { return asked{s.question.Namespace, s.question.Repository.Host} }
 
 // Watch is one watcher of a question.
 type Watch struct {
@@ -165,12 +172,20 @@ func (r *Resolver) schedule(s *subject, pause time.Duration) {
 	})
 }
 
-// begin starts checks that are due, as many as may run.
+// begin starts checks that are due, as many as may run. A registry that is down gets only one of a
+// namespace's checks, so images from other registries don't wait.
 func (r *Resolver) begin() {
 	for r.run != nil && r.running < maxChecks && r.due.Len() > 0 {
 		s := r.due.Pop()
-		s.waiting, s.checking = false, true
+		s.waiting = false
+		if r.asked[s.asks()] > 0 && r.client.MayBeDown(s.question.Repository.Host) {
+			r.due.Done(s)
+			r.schedule(s, r.options.Jitter(firstRetry)) // One check shows whether the registry answers again.
+			continue
+		}
+		s.checking = true
 		r.running++
+		r.asked[s.asks()]++
 		ctx, m := r.run, s.memory
 		r.checks.Go(func() { r.ask(ctx, s, m) })
 	}
@@ -194,6 +209,9 @@ func (r *Resolver) finish(s *subject, m memory, found Resolution, err error) []f
 	before := s.view
 	s.checking, s.memory = false, m
 	r.running--
+	if r.asked[s.asks()]--; r.asked[s.asks()] == 0 {
+		delete(r.asked, s.asks())
+	}
 	r.due.Done(s)
 	defer r.begin()
 	s.view.Asked, s.view.Err = time.Now(), err

@@ -2,12 +2,15 @@ package imagewatch_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
@@ -18,13 +21,14 @@ type half struct {
 	*standIn
 
 	silent atomic.Int64 // requests that it has received and not answered
+	most   atomic.Int64 // of them at the same time
 }
 
 func (h *half) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(r.URL.Path, "/v2/greedy/") {
 		return h.standIn.RoundTrip(r)
 	}
-	h.silent.Add(1)
+	h.most.Store(max(h.most.Load(), h.silent.Add(1))) // Goroutines of a bubble may race, and this only counts too few.
 	defer h.silent.Add(-1)
 	<-r.Context().Done()
 	return nil, r.Context().Err()
@@ -73,5 +77,102 @@ func TestNamespacesAreCheckedInTurn(t *testing.T) {
 		}
 		greedy[0].Stop()
 		after(time.Minute) // Its last request ends.
+	})
+}
+
+// TestRegistryThatIsDown: when a registry is known to be down, only one check of a namespace waits for
+// it, and the namespace's images from other registries are checked in time.
+func TestRegistryThatIsDown(t *testing.T) {
+	t.Parallel()
+	h := &half{standIn: newStandIn()}
+	synctest.Test(t, func(t *testing.T) {
+		r := imagewatch.New(imagewatch.Options{Registries: registry.Options{Transport: h}})
+		run(t, r)
+		var watches []*imagewatch.Watch
+		for i := range 100 {
+			watches = append(watches, r.Watch(ask(t, owner(), "down.example/greedy/app-%d:1", i), func() {}))
+		}
+		watches = append(watches, r.Watch(ask(t, owner(), "r.example/app:1"), func() {}))
+		after(2 * time.Minute)
+		h.most.Store(0)
+		before := h.heads.Load()
+		after(time.Hour)
+		if n := h.most.Load(); n != 1 {
+			t.Errorf("%d checks wait for a registry that is down, want 1", n)
+		}
+		if n := h.heads.Load() - before; n < 54 {
+			t.Errorf("the other registry was asked %d times in an hour", n)
+		}
+		for _, w := range watches[:100] {
+			if registry.KindOf(w.View().Err) == "" {
+				t.Fatal("a question has no error")
+			}
+		}
+		for _, w := range watches {
+			w.Stop()
+		}
+		after(time.Minute)
+	})
+}
+
+// dripping is a network of registries with one image each, of more than 64 KiB. The greedy ones send
+// its beginning, and then nothing.
+type dripping struct{ begun atomic.Int64 }
+
+const large = `{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]`
+
+func (d *dripping) RoundTrip(r *http.Request) (*http.Response, error) {
+	text := large + strings.Repeat(" ", 100<<10) + "}"
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Docker-Content-Digest": {sum(text)}}, Body: http.NoBody, Request: r, ContentLength: -1}
+	if r.Method != http.MethodGet || r.URL.Path == "/v2/" {
+		return response, nil
+	}
+	var body io.Reader = strings.NewReader(text)
+	if strings.HasPrefix(r.URL.Host, "greedy") {
+		d.begun.Add(1)
+		body = io.MultiReader(io.LimitReader(body, 90<<10), silence{r.Context().Done()})
+	}
+	response.Body = io.NopCloser(body)
+	return response, nil
+}
+
+type silence struct{ end <-chan struct{} }
+
+func (s silence) Read([]byte) (int, error) {
+	<-s.end
+	return 0, io.ErrUnexpectedEOF
+}
+
+// TestDrippingManifests: a namespace whose registries send large manifests slowly leaves room for
+// those of others.
+func TestDrippingManifests(t *testing.T) {
+	t.Parallel()
+	d := &dripping{}
+	synctest.Test(t, func(t *testing.T) {
+		r := imagewatch.New(imagewatch.Options{Registries: registry.Options{Transport: d}})
+		run(t, r)
+		watch := func(namespace, host string) *imagewatch.Watch {
+			q := ask(t, nil, "%s/app:1", host)
+			q.Namespace, q.Platforms = namespace, []v1.Platform{platform(t, "linux/amd64")}
+			return r.Watch(q, func() {})
+		}
+		var greedy []*imagewatch.Watch
+		for i := range 32 {
+			greedy = append(greedy, watch("greedy", fmt.Sprintf("greedy%d.example", i)))
+		}
+		after(time.Second)
+		if d.begun.Load() == 0 {
+			t.Error("no manifest is being read")
+		}
+		modest := watch("modest", "modest.example")
+		after(time.Second)
+		if err := modest.View().Err; registry.KindOf(err) != registry.NoPlatform {
+			t.Errorf("the other namespace's manifest wasn't read: %v", err)
+		}
+		modest.Stop()
+		for _, w := range greedy {
+			w.Stop()
+		}
+		after(time.Minute) // The last requests end.
 	})
 }

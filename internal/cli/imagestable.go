@@ -249,8 +249,13 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 		Workload: w.Kind.Name() + "/" + w.Key.Name, Namespace: w.Key.Namespace, Container: request.Container,
 		Spec: request.Image.String(), Current: at.Image,
 	}
-	if next, known := l.schedule.next(w.Key, request.Container); known {
-		row.NextCheck = &next
+	next := l.schedule.of(w.Key, request.Container)
+	if !next.At.IsZero() {
+		row.NextCheck = &next.At
+	}
+	if next.Refused != "" {
+		row.State, row.Problem = string(input.Unresolved), next.Refused
+		return row
 	}
 	if !ok {
 		row.State, row.Problem = "InvalidAnnotation", "the pod template has no container "+request.Container

@@ -26,7 +26,7 @@ type watched struct {
 	since   time.Time
 	answers int
 	// problem is the last failure, in the wording of its first occurrence, and kind its
-	// kind.
+	// kind; or why there is no query.
 	problem string
 	kind    registry.FailureKind
 	// refused is true when there is no query, because its namespace has too many.
@@ -120,20 +120,25 @@ func (i *Inputs) NextChecks() []NextCheck {
 	var all []NextCheck
 	for key, containers := range i.watched {
 		for container, q := range containers {
-			if q.watch != nil {
+			switch {
+			case q.watch != nil:
 				all = append(all, NextCheck{Workload: key.ID(), Container: container, At: q.watch.View().Next})
+			case q.refused:
+				all = append(all, NextCheck{Workload: key.ID(), Container: container, Refused: q.problem})
 			}
 		}
 	}
 	return all
 }
 
-// NextCheck is when the image of a container is checked next.
+// NextCheck is when the image of a container is checked next, or why it isn't.
 type NextCheck struct {
 	// Workload is the ID of its key.
 	Workload  string    `json:"workload"`
 	Container string    `json:"container"`
-	At        time.Time `json:"at"`
+	At        time.Time `json:"at,omitzero"`
+	// Refused is why the image isn't checked at all, empty if it is.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Drop ends the queries for a workload that is gone.
@@ -198,13 +203,13 @@ func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspe
 
 // refuse forgets the query of a container that would be one too many, or whose registry would.
 func (i *Inputs) refuse(key kube.Key, host string, q *watched, bound registry.Bound) answer {
-	*q = watched{refused: true}
 	i.options.Exceeded(bound)
 	why := fmt.Sprintf("come from %d other registries already, and this is the limit; use fewer", mostHosts)
 	if bound == registry.NamespaceImages {
 		why = fmt.Sprintf("are %d others already, and this is the limit; follow fewer, or use another namespace", mostImages)
 	}
-	return answer{refused: true, problem: fmt.Sprintf("%s is not asked: the images of namespace %s %s", host, key.Namespace, why)}
+	*q = watched{refused: true, problem: fmt.Sprintf("%s is not asked: the images of namespace %s %s", host, key.Namespace, why)}
+	return answer{refused: true, problem: q.problem}
 }
 
 func (i *Inputs) wakeUp(key kube.Key) {

@@ -148,6 +148,9 @@ func TestBoundsOfANamespace(t *testing.T) {
 			if len(got.Warnings) != 1 || got.Warnings[0].Reason != input.Unresolved || !strings.Contains(got.Warnings[0].Text, c.says) || got.Recheck == 0 {
 				t.Errorf("one more: %+v", got)
 			}
+			if refused := slices.DeleteFunc(i.NextChecks(), func(n NextCheck) bool { return n.Refused == "" }); len(refused) != 1 || !strings.Contains(refused[0].Refused, c.says) {
+				t.Errorf("not checked are %+v", refused)
+			}
 			if !slices.Equal(bounds, []registry.Bound{c.bound}) {
 				t.Errorf("bounds %v", bounds)
 			}

@@ -92,7 +92,7 @@ func TestEvents(t *testing.T) {
 	s.account.AllowEverywhere(t, append(role(), labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "list"}})...)
 	testkit.AwaitListing(t, s.account, true, &eventsv1.EventList{}) // the grant reaches the API server's authorizer a moment later
 	s.AwaitEvent(t, "broken", "Warning Unresolved "+unresolved)
-	s.AwaitEvent(t, "web", "Normal Reloaded "+rolled.FindStringSubmatch(r.Stderr())[1])
+	s.AwaitEvent(t, "web", "Normal Reloaded rolled out "+rolled.FindStringSubmatch(r.Stderr())[1])
 	s.awaitImages(t, "web", "app="+s.push(t, "app:latest", "two"))
 	s.AwaitEvent(t, "web", "Normal Reloaded rolled out image/app "+short(first)+" -> ")
 	stop(t, r)

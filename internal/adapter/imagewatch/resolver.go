@@ -36,7 +36,7 @@ type Resolver struct {
 	images  answers.Cache[registry.Image]
 
 	mu       sync.Mutex
-	run      context.Context // that of Run, for the checks that timers begin
+	start    func(*subject, memory) // starts a check while Run runs, otherwise nil
 	checks   sync.WaitGroup
 	running  int // how many checks
 	asked    map[asked]int
@@ -130,14 +130,14 @@ func (w *Watch) Stop() {
 // Run checks the watched questions until the context ends.
 func (r *Resolver) Run(ctx context.Context) {
 	r.mu.Lock()
-	r.run = ctx
+	r.start = func(s *subject, m memory) { r.checks.Go(func() { r.ask(ctx, s, m) }) }
 	for _, s := range r.subjects {
 		r.schedule(s, 0)
 	}
 	r.mu.Unlock()
 	<-ctx.Done()
 	r.mu.Lock()
-	r.run = nil
+	r.start = nil
 	for _, s := range r.subjects {
 		if s.timer != nil {
 			s.timer.Stop()
@@ -154,7 +154,7 @@ func (r *Resolver) Resolve(ctx context.Context, q Question) (Resolution, error) 
 
 // schedule starts a check after a pause.
 func (r *Resolver) schedule(s *subject, pause time.Duration) {
-	if r.run == nil {
+	if r.start == nil {
 		return
 	}
 	if s.timer != nil {
@@ -175,7 +175,7 @@ func (r *Resolver) schedule(s *subject, pause time.Duration) {
 // begin starts checks that are due, as many as may run. A registry that is down gets only one of a
 // namespace's checks, so images from other registries don't wait.
 func (r *Resolver) begin() {
-	for r.run != nil && r.running < maxChecks && r.due.Len() > 0 {
+	for r.start != nil && r.running < maxChecks && r.due.Len() > 0 {
 		s := r.due.Pop()
 		s.waiting = false
 		if r.asked[s.asks()] > 0 && r.client.MayBeDown(s.question.Repository.Host) {
@@ -186,8 +186,7 @@ func (r *Resolver) begin() {
 		s.checking = true
 		r.running++
 		r.asked[s.asks()]++
-		ctx, m := r.run, s.memory
-		r.checks.Go(func() { r.ask(ctx, s, m) })
+		r.start(s, s.memory)
 	}
 }
 

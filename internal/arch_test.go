@@ -11,6 +11,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -325,6 +326,52 @@ func TestDecisionsSeeNoAdapter(t *testing.T) {
 				t.Errorf("internal/%s -> %s: %s", name, path, core.reason)
 			}
 		}
+	}
+}
+
+// TestListsArePaged: a list has as many objects as tenants make, of any size. Only these lists are not
+// read by the package pages.
+func TestListsArePaged(t *testing.T) {
+	t.Parallel()
+	allowed := map[string]string{
+		"adapter/pages/pages.go":       "it reads pages",
+		"adapter/lineage/history.go":   "one object, by its name",
+		"adapter/patcher/podowners.go": "one object, by its name",
+		"cli/nearest.go":               "it has a limit",
+		"feature/rollouts/act.go":      "it isn't a client's list",
+	}
+	used := maps.Clone(allowed)
+	for _, room := range []string{"adapter", "feature", "run", "dropin", "cli", "server"} {
+		err := filepath.WalkDir(room, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			for node := range ast.Preorder(file) {
+				call, ok := node.(*ast.CallExpr)
+				if !ok || len(call.Args) < 2 {
+					continue
+				}
+				method, ok := call.Fun.(*ast.SelectorExpr)
+				if !ok || method.Sel.Name != "List" {
+					continue
+				}
+				if allowed[filepath.ToSlash(path)] == "" {
+					t.Errorf("internal/%s lists without pages", path)
+				}
+				delete(used, filepath.ToSlash(path))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path := range used {
+		t.Errorf("internal/%s has no list any more", path)
 	}
 }
 

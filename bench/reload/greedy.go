@@ -78,6 +78,7 @@ func (g *greedy) makeApp(ctx context.Context, i int) error {
 	}
 	if g.hostile && g.shape.app != nil {
 		g.shape.app(i, app)
+		app.Annotations = g.annotations(app.Annotations)
 	}
 	made, err := g.world.client.AppsV1().Deployments(greedyNamespace).Create(ctx, app, metav1.CreateOptions{})
 	if err != nil {

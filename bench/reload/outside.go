@@ -25,8 +25,8 @@ const (
 	tagBytes = 7_500_000
 )
 
-// endlessRegistry is a registry whose lists of tags never end. Each page has one tag, which is
-// small on the wire.
+// endlessRegistry is a registry whose lists of tags never end, and which never answers about images
+// under silent/. Each page has one tag, which is small on the wire.
 type endlessRegistry struct {
 	*http.Server
 
@@ -43,6 +43,7 @@ func startEndlessRegistry(ctx context.Context) (*endlessRegistry, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
 	mux.HandleFunc("GET /v2/endless/tags/list", r.page)
+	mux.HandleFunc("/v2/silent/", func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() })
 	r.Server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = r.Serve(listener) }()
 	return r, nil

@@ -23,7 +23,7 @@ type shape struct {
 
 // shapedAttacks put as much into single fields as the API server accepts.
 func shapedAttacks() []attack {
-	const fat, silent = 1_200_000, "127.0.0.1:5999"
+	const fat = 1_200_000
 	return []attack{
 		{
 			name: "references", about: "1,700 names in envFrom each, without an annotation", apps: 250, memory: true,
@@ -117,15 +117,15 @@ func shapedAttacks() []attack {
 			},
 		},
 		{
-			name: "images", about: "128 images each of a registry that doesn't answer", apps: 150,
-			flags: withImages + "--plain-http-registry " + silent,
+			name: "images", about: "128 images each of a registry that accepts requests and doesn't answer", apps: 150,
+			flags: withImages + "--plain-http-registry {registry}",
 			shape: shape{app: func(i int, d *appsv1.Deployment) {
 				spec := &d.Spec.Template.Spec
 				for n := range 128 {
 					c := *spec.Containers[0].DeepCopy()
 					c.Name = fmt.Sprint("c", n)
 					spec.Containers = append(spec.Containers, c)
-					d.Annotations["image.lockstep.dev/"+c.Name] = fmt.Sprintf("%s/app:v%d-%d", silent, i, n)
+					d.Annotations["image.lockstep.dev/"+c.Name] = fmt.Sprintf("{registry}/silent/app:v%d-%d", i, n)
 				}
 			}},
 		},

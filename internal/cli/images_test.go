@@ -2,12 +2,19 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
 
 // TestWebhookFlags: an endpoint that anyone could use is not opened, and no secret is
@@ -72,6 +79,28 @@ func TestScheduleOfAnother(t *testing.T) {
 	}
 	if known, err := readSchedule(t.Context(), ""); err != nil || len(known) > 0 {
 		t.Errorf("without an address: %v, %v", known, err)
+	}
+}
+
+// TestRefusedImages: an image that the controller doesn't check is unresolved, and the row says why.
+func TestRefusedImages(t *testing.T) {
+	t.Parallel()
+	key := kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"}
+	controller := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]images.NextCheck{{Workload: key.ID(), Container: "web", Refused: "r.example is not asked"}})
+	}))
+	t.Cleanup(controller.Close)
+	checks, err := readSchedule(t.Context(), controller.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &kube.Workload{
+		Identity:    kube.Identity{Key: key, Kind: kube.Deployment()},
+		PodTemplate: kube.PodTemplate{Images: []kube.ContainerImage{{Name: "web", Image: "r.example/web:1"}}},
+	}
+	row := (&imagesLook{schedule: checks}).row(t.Context(), w, settings.Intent{}, settings.ImageRequest{Container: "web"})
+	if row.State != "Unresolved" || row.Problem != "r.example is not asked" || row.NextCheck != nil {
+		t.Errorf("%+v", row)
 	}
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -224,23 +224,23 @@ func resolved(all []*kube.Workload) []*kube.Workload {
 
 // workloads lists those of a kind. A kind that isn't installed has none.
 func (l *imagesLook) workloads(ctx context.Context, kind kube.Kind) ([]*kube.Workload, error) {
-	list := kind.NewList()
-	err := l.client.List(ctx, list, client.InNamespace(l.options.namespace))
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", kind.Name(), err)
-	}
 	var found []*kube.Workload
-	err = meta.EachListItem(list, func(o runtime.Object) error {
+	for o, err := range pages.Items(ctx, l.client, kind.NewList(), client.InNamespace(l.options.namespace)) {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Name(), err)
+		}
 		w, err := kube.SlimWorkload(kind, o, l.words)
-		if err == nil && w.Problem == "" {
+		if err != nil {
+			return nil, err
+		}
+		if w.Problem == "" {
 			found = append(found, w)
 		}
-		return err
-	})
-	return found, err
+	}
+	return found, nil
 }
 
 func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.Intent, request settings.ImageRequest) imageRow {
@@ -249,8 +249,13 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 		Workload: w.Kind.Name() + "/" + w.Key.Name, Namespace: w.Key.Namespace, Container: request.Container,
 		Spec: request.Image.String(), Current: at.Image,
 	}
-	if next, known := l.schedule.next(w.Key, request.Container); known {
-		row.NextCheck = &next
+	next := l.schedule.of(w.Key, request.Container)
+	if !next.At.IsZero() {
+		row.NextCheck = &next.At
+	}
+	if next.Refused != "" {
+		row.State, row.Problem = string(input.Unresolved), next.Refused
+		return row
 	}
 	if !ok {
 		row.State, row.Problem = "InvalidAnnotation", "the pod template has no container "+request.Container

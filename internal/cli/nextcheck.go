@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// schedule is when a controller checks each image next.
-type schedule map[container]time.Time
+// schedule is when a controller checks each image next, or why it doesn't.
+type schedule map[container]images.NextCheck
 
 // container is a container of a workload.
 type container struct{ workload, name string }
@@ -31,13 +31,12 @@ func readSchedule(ctx context.Context, address string) (schedule, error) {
 	}
 	all := schedule{}
 	for _, c := range checks {
-		all[container{c.Workload, c.Container}] = c.At
+		all[container{c.Workload, c.Container}] = c
 	}
 	return all, nil
 }
 
-// next is when a container's image is checked next; false if unknown.
-func (s schedule) next(key kube.Key, name string) (time.Time, bool) {
-	at, ok := s[container{key.ID(), name}]
-	return at, ok
+// of is what the controller says of a container's image, zero if it says nothing.
+func (s schedule) of(key kube.Key, name string) images.NextCheck {
+	return s[container{key.ID(), name}]
 }

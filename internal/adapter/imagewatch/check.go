@@ -157,12 +157,22 @@ func (a *asking) digest(ctx context.Context, tag string) (string, time.Time, err
 // forPlatforms checks that an image exists for all platforms, and finds the digest.
 func (a *asking) forPlatforms(ctx context.Context, tag, digest string) (string, error) {
 	q := a.question
-	image, err := a.image(ctx, digest)
+	image, err := a.image(ctx, digest, func(ctx context.Context, as keychain.Credential) (registry.Image, error) {
+		return a.client.Image(ctx, as, q.Repository, digest)
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case q.Child && !image.Index:
+		return digest, nil // Its platform doesn't matter, and some registries refuse its configuration.
+	case !image.Index:
+		alone := image
+		image, err = a.image(ctx, "platform of "+digest, func(ctx context.Context, as keychain.Credential) (registry.Image, error) {
+			return a.client.WithPlatform(ctx, as, q.Repository, alone)
+		})
+	}
 	if err != nil {
 		return "", err
-	}
-	if q.Child && !image.Index {
-		return digest, nil
 	}
 	var missing []string
 	for _, wanted := range q.Platforms {
@@ -183,14 +193,15 @@ func (a *asking) forPlatforms(ctx context.Context, tag, digest string) (string, 
 	return child.Digest, nil
 }
 
-func (a *asking) image(ctx context.Context, digest string) (registry.Image, error) {
+// image reads something about an image that never changes, or uses a shared response.
+func (a *asking) image(ctx context.Context, what string, read func(context.Context, keychain.Credential) (registry.Image, error)) (registry.Image, error) {
 	q := a.question
 	return registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (registry.Image, error) {
 		// Any credential that may read the tag may read its platforms: the key omits the
 		// credential.
-		key := shareKey(q.Repository, keychain.Credential{}, digest)
+		key := shareKey(q.Repository, keychain.Credential{}, what)
 		image, _, err := a.images.Get(ctx, key, func(ctx context.Context) (registry.Image, time.Duration, error) {
-			image, err := a.client.Image(ctx, as, q.Repository, digest)
+			image, err := read(ctx, as)
 			if err != nil {
 				return registry.Image{}, shareFailure, err
 			}

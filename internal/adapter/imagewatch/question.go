@@ -14,6 +14,8 @@ import (
 type Question struct {
 	Repository tagspec.Repository
 	Spec       tagspec.Spec
+	// Namespace is that of the workload. Namespaces are served in turn.
+	Namespace string
 	// Asker names the source of the credentials, such as a namespace and its pull secrets. The
 	// same name means the same source.
 	Asker string
@@ -27,9 +29,9 @@ type Question struct {
 	Child bool
 }
 
-// key is equal for questions that share an answer.
-func (q Question) key() string {
-	return fmt.Sprintf("%s\n%s\n%s\n%s\n%v\n%t", q.Repository, q.Spec, q.Asker, q.Running, q.Platforms, q.Child)
+// Key is equal for questions that share an answer.
+func (q Question) Key() string {
+	return fmt.Sprintf("%s\n%s\n%s\n%s\n%s\n%v\n%t", q.Repository, q.Spec, q.Namespace, q.Asker, q.Running, q.Platforms, q.Child)
 }
 
 // Resolution is an answer.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
@@ -160,5 +161,33 @@ func TestPlatforms(t *testing.T) {
 	}
 	if _, err := registry.ParsePlatform("amd64"); err == nil {
 		t.Error("a platform without an operating system was read")
+	}
+}
+
+// TestRefusedConfiguration: a registry that refuses the configuration of an image outside an index is
+// asked for its digest, where its platform doesn't matter.
+func TestRefusedConfiguration(t *testing.T) {
+	t.Parallel()
+	s := testkit.ServeRegistry(t, registrylab.Options{})
+	single, err := s.PushImage(t.Context(), "team/app", "single", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+		refused := strings.Contains(r.URL.Path, "/blobs/")
+		if refused {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		return refused
+	})
+	r := newResolver(imagewatch.Options{}, s)
+	q := ask(t, owner(), "%s/team/app:single", s.Address)
+	q.Platforms, q.Child = []v1.Platform{platform(t, "linux/amd64")}, true
+	if got := mustResolve(t, r, q); got.Digest != single {
+		t.Errorf("got %s, want %s", got.Digest, single)
+	}
+	q.Child = false
+	if got, err := r.Resolve(t.Context(), q); registry.KindOf(err) != registry.Denied {
+		t.Errorf("where the platform matters: %+v, error %v", got, err)
 	}
 }

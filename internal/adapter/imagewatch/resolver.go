@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/answers"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/core/turns"
 )
 
 const (
@@ -17,6 +18,13 @@ const (
 	longestPause = time.Hour
 	// leastPause is the minimum pause between two checks of a question.
 	leastPause = time.Second
+
+	// maxChecks limits the checks of watched questions at the same time. Others wait in a queue that
+	// serves namespaces in turn.
+	maxChecks = 64
+	// maxChecksOf limits those of one namespace. They can't take all slots of a registry, nor the
+	// room for large answers, so a namespace whose registries are slow doesn't delay another one.
+	maxChecksOf = 6
 )
 
 // Resolver answers questions, and checks watched ones again at every interval.
@@ -28,8 +36,11 @@ type Resolver struct {
 	images  answers.Cache[registry.Image]
 
 	mu       sync.Mutex
-	run      context.Context // that of Run, for the checks that timers begin
+	start    func(*subject, memory) // starts a check while Run runs, otherwise nil
 	checks   sync.WaitGroup
+	running  int // how many checks
+	asked    map[asked]int
+	due      *turns.Turns[*subject]
 	subjects map[string]*subject
 	pushes   map[string]*push // by repository, those reported recently
 }
@@ -39,6 +50,8 @@ func New(options Options) *Resolver {
 	options = options.withDefaults()
 	return &Resolver{
 		options: options, client: registry.NewClient(options.Registries), subjects: map[string]*subject{}, pushes: map[string]*push{},
+		asked: map[asked]int{},
+		due:   turns.New(maxChecksOf, func(s *subject) string { return s.question.Namespace }),
 		heads: answers.Cache[string]{Timeout: checkTimeout}, lists: answers.Cache[listing]{Timeout: checkTimeout},
 		images: answers.Cache[registry.Image]{
 			Timeout: checkTimeout, Room: maxPlatforms, Weigh: func(i registry.Image) int { return 1 + len(i.Platforms) },
@@ -47,6 +60,9 @@ func New(options Options) *Resolver {
 	}
 }
 
+// asked is a registry that is queried for a namespace.
+type asked struct{ namespace, host string }
+
 // subject is one watched question.
 type subject struct {
 	question Question
@@ -54,10 +70,13 @@ type subject struct {
 	view     View
 	memory   memory
 	timer    *time.Timer
+	waiting  bool // for its turn
 	checking bool
 	again    bool // a check was requested while another one ran
 	failures int
 }
+
+func (s *subject) asks() asked { return asked{s.question.Namespace, s.question.Repository.Host} }
 
 // Watch is one watcher of a question.
 type Watch struct {
@@ -73,7 +92,7 @@ type Watch struct {
 func (r *Resolver) Watch(q Question, wake func()) *Watch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := q.key()
+	key := q.Key()
 	s := r.subjects[key]
 	if s == nil {
 		s = &subject{question: q, watchers: map[*Watch]struct{}{}}
@@ -102,6 +121,7 @@ func (w *Watch) Stop() {
 		return
 	}
 	delete(r.subjects, w.key)
+	r.due.Remove(w.subject)
 	if w.subject.timer != nil {
 		w.subject.timer.Stop()
 	}
@@ -110,14 +130,14 @@ func (w *Watch) Stop() {
 // Run checks the watched questions until the context ends.
 func (r *Resolver) Run(ctx context.Context) {
 	r.mu.Lock()
-	r.run = ctx
+	r.start = func(s *subject, m memory) { r.checks.Go(func() { r.ask(ctx, s, m) }) }
 	for _, s := range r.subjects {
 		r.schedule(s, 0)
 	}
 	r.mu.Unlock()
 	<-ctx.Done()
 	r.mu.Lock()
-	r.run = nil
+	r.start = nil
 	for _, s := range r.subjects {
 		if s.timer != nil {
 			s.timer.Stop()
@@ -134,30 +154,44 @@ func (r *Resolver) Resolve(ctx context.Context, q Question) (Resolution, error) 
 
 // schedule starts a check after a pause.
 func (r *Resolver) schedule(s *subject, pause time.Duration) {
-	if r.run == nil {
+	if r.start == nil {
 		return
 	}
 	if s.timer != nil {
 		s.timer.Stop()
 	}
 	s.view.Next = time.Now().Add(pause)
-	s.timer = time.AfterFunc(pause, func() { r.begin(s) })
+	s.timer = time.AfterFunc(pause, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !s.waiting && !s.checking && len(s.watchers) > 0 {
+			s.waiting = true
+			r.due.Push(s)
+		}
+		r.begin()
+	})
 }
 
-// begin checks a question, unless a check is running or it has no watchers.
-func (r *Resolver) begin(s *subject) {
-	r.mu.Lock()
-	ctx := r.run
-	if ctx == nil || s.checking || len(s.watchers) == 0 {
-		r.mu.Unlock()
-		return
+// begin starts checks that are due, as many as may run. A registry that is down gets only one of a
+// namespace's checks, so images from other registries don't wait.
+func (r *Resolver) begin() {
+	for r.start != nil && r.running < maxChecks && r.due.Len() > 0 {
+		s := r.due.Pop()
+		s.waiting = false
+		if r.asked[s.asks()] > 0 && r.client.MayBeDown(s.question.Repository.Host) {
+			r.due.Done(s)
+			r.schedule(s, r.options.Jitter(firstRetry)) // One check shows whether the registry answers again.
+			continue
+		}
+		s.checking = true
+		r.running++
+		r.asked[s.asks()]++
+		r.start(s, s.memory)
 	}
-	s.checking = true
-	m := s.memory
-	r.checks.Add(1)
-	r.mu.Unlock()
-	defer r.checks.Done()
+}
 
+// ask checks a question.
+func (r *Resolver) ask(ctx context.Context, s *subject, m memory) {
 	found, err := r.check(ctx, s.question, &m)
 	if ctx.Err() == nil {
 		r.options.Checked(s.question.Repository.Host, err)
@@ -173,6 +207,12 @@ func (r *Resolver) finish(s *subject, m memory, found Resolution, err error) []f
 	defer r.mu.Unlock()
 	before := s.view
 	s.checking, s.memory = false, m
+	r.running--
+	if r.asked[s.asks()]--; r.asked[s.asks()] == 0 {
+		delete(r.asked, s.asks())
+	}
+	r.due.Done(s)
+	defer r.begin()
 	s.view.Asked, s.view.Err = time.Now(), err
 	if err == nil {
 		s.view.Resolution, s.memory.last, s.failures = found, found, 0

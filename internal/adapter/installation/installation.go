@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
@@ -72,14 +73,14 @@ func (f Found) Owns(pod string) bool {
 // Find finds the Deployments of controllers in a namespace. Leftover ones without replicas come
 // last.
 func (u Understand) Find(ctx context.Context, c client.Reader, namespace string) ([]Found, error) {
-	list := &appsv1.DeploymentList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list deployments in %s: %w", namespace, err)
-	}
 	var all []Found
-	for i := range list.Items {
-		if configured, ours := u.Of(&list.Items[i]); ours {
-			all = append(all, Found{&list.Items[i], configured})
+	for o, err := range pages.Items(ctx, c, &appsv1.DeploymentList{}, client.InNamespace(namespace)) {
+		if err != nil {
+			return nil, fmt.Errorf("list deployments in %s: %w", namespace, err)
+		}
+		d, _ := o.(*appsv1.Deployment)
+		if configured, ours := u.Of(d); ours {
+			all = append(all, Found{d.DeepCopy(), configured})
 		}
 	}
 	idle := slices.DeleteFunc(slices.Clone(all), Found.IsActive)

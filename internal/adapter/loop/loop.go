@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/lockstep-dev/lockstep/internal/core/turns"
 )
 
 const (
@@ -55,7 +57,7 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 		ReconciliationTimeout:   timeout,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstPause, longestPause),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
-			return newQueue(name, limiter, newTurns(share(o.Workers), o.NamespaceOf))
+			return newQueue(name, limiter, turns.New(share(o.Workers), o.NamespaceOf))
 		},
 		LogConstructor: func(key *K) logr.Logger {
 			// The library's own log messages are for debugging.
@@ -87,7 +89,7 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 }
 
 // newQueue is the library's queue with another order.
-func newQueue[K Key](name string, limiter workqueue.TypedRateLimiter[K], order *turns[K]) workqueue.TypedRateLimitingInterface[K] {
+func newQueue[K Key](name string, limiter workqueue.TypedRateLimiter[K], order *turns.Turns[K]) workqueue.TypedRateLimitingInterface[K] {
 	inTurn := queue[K]{workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order}), order}
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name, Queue: inTurn})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying})
@@ -95,19 +97,19 @@ func newQueue[K Key](name string, limiter workqueue.TypedRateLimiter[K], order *
 
 // InTurn makes a queue for a single worker that serves namespaces in turn.
 func InTurn[K comparable](namespaceOf func(K) string) workqueue.TypedInterface[K] {
-	order := newTurns(1, namespaceOf)
+	order := turns.New(1, namespaceOf)
 	return queue[K]{workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: order}), order}
 }
 
 // queue reports to its order what is done.
 type queue[K comparable] struct {
 	workqueue.TypedInterface[K]
-	turns *turns[K]
+	turns *turns.Turns[K]
 }
 
 // Done implements workqueue.TypedInterface. The worker that calls it asks for another key next,
 // so nobody has to be woken for a namespace that may have a worker again.
 func (q queue[K]) Done(key K) {
-	q.turns.done(key)
+	q.turns.Done(key)
 	q.TypedInterface.Done(key)
 }

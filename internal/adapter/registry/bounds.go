@@ -26,9 +26,10 @@ const (
 	maxPlatformText = 64
 
 	// smallBody is how much of a body is read without counting it. Almost all manifests are
-	// smaller, so they never wait for the large ones, which share maxInFlight.
+	// smaller, so they never wait for the large ones, which share maxInFlight. A resolver queries for
+	// one namespace so few images at a time that there is room left for others.
 	smallBody   = 64 << 10
-	maxInFlight = 16 << 20
+	maxInFlight = 32 << 20
 
 	// maxHosts limits the registries with state, maxSessions the credentials of each,
 	// maxRepositories the repositories of all, and maxTokenBytes the tokens of one registry.
@@ -63,14 +64,16 @@ const (
 	CachedPlatforms Bound = "cached-platforms"
 	// InFlight is of the bytes of large bodies from all registries at the same time.
 	InFlight Bound = "in-flight-bytes"
-	// Hosts is of the registries that are queried, NamespaceHosts of those of one namespace.
-	Hosts          Bound = "registries"
-	NamespaceHosts Bound = "registries-of-namespace"
+	// Hosts is of the registries that are queried, NamespaceHosts of those of one namespace, and
+	// NamespaceImages of its images.
+	Hosts           Bound = "registries"
+	NamespaceHosts  Bound = "registries-of-namespace"
+	NamespaceImages Bound = "images-of-namespace"
 )
 
 // Bounds lists all bounds.
 func Bounds() []Bound {
-	return []Bound{ListPages, ListTags, ListBytes, TagLength, BodyBytes, Platforms, CachedPlatforms, InFlight, Hosts, NamespaceHosts}
+	return []Bound{ListPages, ListTags, ListBytes, TagLength, BodyBytes, Platforms, CachedPlatforms, InFlight, Hosts, NamespaceHosts, NamespaceImages}
 }
 
 // exceeded makes the error of a bound, and counts it.

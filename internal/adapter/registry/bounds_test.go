@@ -221,6 +221,10 @@ func TestLimitOfOneCredential(t *testing.T) {
 			w.Header().Set("Retry-After", "120")
 			w.WriteHeader(http.StatusTooManyRequests)
 		},
+		"unavailable": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
 		"none left": func(w http.ResponseWriter) {
 			w.Header().Set("RateLimit-Remaining", "0")
 			w.Header().Set("RateLimit-Reset", "120")
@@ -256,7 +260,7 @@ func TestLimitOfOneCredential(t *testing.T) {
 
 // slowly is a transport whose bodies block, after a part that each allows.
 type slowly struct {
-	size    int // of each body
+	size    int // of each body, unless the host is "small.example" or begins with "sized"
 	allowed int // bytes before it blocks
 	proceed chan struct{}
 
@@ -270,6 +274,10 @@ func (s *slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 		size := s.size
 		if r.URL.Host == "small.example" {
 			size = 100
+		}
+		if strings.HasPrefix(r.URL.Host, "sized") {
+			size = 100 << 10
+			response.ContentLength = int64(size)
 		}
 		response.Body = &slowBody{slowly: s, host: r.URL.Host, ctx: r.Context(), left: size}
 		s.count(r.URL.Host, 0)
@@ -358,8 +366,9 @@ func TestSlotsAreFreedByTheEndOfABody(t *testing.T) {
 	})
 }
 
-// TestLargeBodiesWaitForRoom: four manifests of 4 MiB are read at the same time, from whatever
-// registries. One more waits, and says so when it has waited too long. A small one doesn't wait.
+// TestLargeBodiesWaitForRoom: eight manifests of up to 4 MiB are read at the same time, from whatever
+// registries. One more waits, and says so when it has waited too long. A small one doesn't wait, and
+// one whose length is known takes only that much room.
 func TestLargeBodiesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	const small = 68 << 10 // with what is read to reuse a connection
@@ -372,24 +381,31 @@ func TestLargeBodiesWaitForRoom(t *testing.T) {
 			return err
 		}
 		var asking sync.WaitGroup
-		for i := range 4 {
-			asking.Go(func() { _ = read(t.Context(), fmt.Sprintf("r%d.example", i)) })
+		begin := func(host string) { asking.Go(func() { _ = read(t.Context(), host) }) }
+		for i := range 7 {
+			begin(fmt.Sprintf("r%d.example", i))
+		}
+		for i := range 20 {
+			begin(fmt.Sprintf("sized%d.example", i))
 		}
 		synctest.Wait()
+		if got := s.beyond(small); got != 27 {
+			t.Errorf("%d bodies are being read, want 27", got)
+		}
 		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := read(hurried, "r4.example"); registry.KindOf(err) != registry.Limited || !strings.Contains(err.Error(), "no room for an answer of more than 65536 bytes") {
-			t.Errorf("a fifth large body: %v", err)
+		if err := read(hurried, "r7.example"); registry.KindOf(err) != registry.Limited || !strings.Contains(err.Error(), "no room for an answer of more than 65536 bytes") {
+			t.Errorf("an eighth large body beside the others: %v", err)
 		}
-		if got := s.beyond(small); got != 4 || !cmp.Equal(bounds, []registry.Bound{registry.InFlight}) {
-			t.Errorf("%d large bodies are being read, want 4; bounds %v", got, bounds)
+		if got := s.beyond(small); got != 27 || !cmp.Equal(bounds, []registry.Bound{registry.InFlight}) {
+			t.Errorf("%d large bodies are being read, want 27; bounds %v", got, bounds)
 		}
 		if err := read(t.Context(), "small.example"); registry.KindOf(err) != registry.Untrue {
 			t.Errorf("a small body: %v", err)
 		}
 		asking.Wait() // They take too long, and give up their room.
 		close(s.proceed)
-		if err := read(t.Context(), "r4.example"); registry.KindOf(err) != registry.Untrue {
+		if err := read(t.Context(), "r7.example"); registry.KindOf(err) != registry.Untrue {
 			t.Errorf("a large body afterwards: %v", err)
 		}
 	})

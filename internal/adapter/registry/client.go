@@ -67,6 +67,15 @@ func (c *Client) host(name, what string) (*host, error) {
 	return h, nil
 }
 
+// MayBeDown reports whether the next request shows if a registry that has failed several times works
+// again.
+func (c *Client) MayBeDown(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.hosts[name]
+	return h != nil && h.outages.tries(time.Now(), patience)
+}
+
 // call is one request to a registry.
 type call struct {
 	what       string
@@ -104,7 +113,7 @@ func (c *Client) do(ctx context.Context, as keychain.Credential, r call) (*reply
 		return nil, err
 	}
 	return &reply{
-		client: c, call: r, header: response.Header, body: http.MaxBytesReader(nil, response.Body, r.most), ctx: ctx,
+		client: c, call: r, header: response.Header, body: http.MaxBytesReader(nil, response.Body, r.most), size: response.ContentLength, ctx: ctx,
 		release: func() {
 			closeBody(response)
 			cancel()
@@ -169,7 +178,7 @@ func (c *Client) roundTrip(s *session, request *http.Request, what string, kind 
 		return nil, NoAnswer(what, h.name, withoutURL(err))
 	}
 	c.options.Observe(Request{Host: h.name, Kind: kind, Status: response.StatusCode})
-	s.note(response)
+	s.note(response, kind)
 	return response, nil
 }
 

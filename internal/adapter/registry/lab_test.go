@@ -63,7 +63,11 @@ func resolve(ctx context.Context, c *registry.Client, w wanted) (found, error) {
 	})
 	if err == nil && w.read {
 		_, err = registry.Try(ctx, c, w.Repository, w.as, func(ctx context.Context, as keychain.Credential) (registry.Image, error) {
-			return c.Image(ctx, as, w.Repository, digest)
+			image, err := c.Image(ctx, as, w.Repository, digest)
+			if err != nil || image.Index {
+				return image, err
+			}
+			return c.WithPlatform(ctx, as, w.Repository, image)
 		})
 	}
 	return found{tag, digest}, err

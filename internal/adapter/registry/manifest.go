@@ -40,6 +40,8 @@ type Image struct {
 	// Index is true for an index of several images.
 	Index     bool
 	Platforms []Platform
+	// config is the digest of the configuration of an image outside an index.
+	config string
 }
 
 // For finds the image for a platform, the first of several, as in kube-image-deployer.
@@ -190,40 +192,39 @@ func (e *entries) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Image finds the platforms of a digest, which never change.
+// Image reads what a digest is, which never changes: an index with its platforms, or an image, whose
+// platform [Client.WithPlatform] reads.
 func (c *Client) Image(ctx context.Context, as keychain.Credential, repository tagspec.Repository, digest string) (Image, error) {
 	_, body, err := c.manifest(ctx, as, repository, digest)
 	if err != nil {
 		return Image{}, err
 	}
 	what := "manifest of " + repository.String() + "@" + digest
-	found, config, err := readManifest(body, digest)
+	found, err := readManifest(body, digest)
 	switch {
 	case errors.Is(err, errTooManyEntries):
 		return Image{}, c.exceeded(Platforms, what, "the index has more than %d images, which is the limit", maxPlatforms)
 	case err != nil:
 		return Image{}, untrue(what, "%s sent %v", repository.Host, err)
-	case found.Index:
-		return found, nil
 	}
-	return c.single(ctx, as, repository, found, config)
+	return found, nil
 }
 
 // readManifest reads an index, or finds the digest of an image's configuration.
-func readManifest(body []byte, digest string) (found Image, config string, err error) {
+func readManifest(body []byte, digest string) (Image, error) {
 	var d document
-	err = json.Unmarshal(body, &d)
+	err := json.Unmarshal(body, &d)
 	if errors.Is(err, errTooManyEntries) {
-		return Image{}, "", errTooManyEntries
+		return Image{}, errTooManyEntries
 	}
 	if err == nil && (d.MediaType.IsIndex() || len(d.Manifests) > 0) {
 		platforms, err := d.Manifests.platforms()
-		return Image{Digest: digest, Index: true, Platforms: platforms}, "", err
+		return Image{Digest: digest, Index: true, Platforms: platforms}, err
 	}
 	if err != nil || !isDigest(d.Config.Digest) {
-		return Image{}, "", errors.New("what is neither an image nor an index of images")
+		return Image{}, errors.New("what is neither an image nor an index of images")
 	}
-	return Image{Digest: digest}, d.Config.Digest, nil
+	return Image{Digest: digest, config: strings.Clone(d.Config.Digest)}, nil
 }
 
 func (e entries) platforms() ([]Platform, error) {
@@ -248,9 +249,9 @@ func (e entries) platforms() ([]Platform, error) {
 	return all, nil
 }
 
-// single reads the configuration of an image outside an index.
-func (c *Client) single(ctx context.Context, as keychain.Credential, repository tagspec.Repository, image Image, config string) (Image, error) {
-	what := "configuration of " + repository.String() + "@" + image.Digest
+// WithPlatform reads the configuration of an image outside an index.
+func (c *Client) WithPlatform(ctx context.Context, as keychain.Credential, repository tagspec.Repository, image Image) (Image, error) {
+	config, what := image.config, "configuration of "+repository.String()+"@"+image.Digest
 	reply, err := c.do(ctx, as, call{
 		what: what, kind: BlobRequest, method: http.MethodGet, repository: repository, path: "blobs/" + config, accept: []string{"*/*"}, most: maxConfig,
 	})

@@ -91,12 +91,12 @@ func FuzzReadManifest(f *testing.F) {
 		if p, ok := readConfig(body); ok && (p.OS == "" || len(p.String()) > 4*(maxPlatformText+1)) {
 			t.Errorf("platform %q", p)
 		}
-		image, config, err := readManifest(body, digest)
+		image, err := readManifest(body, digest)
 		if err != nil {
 			return
 		}
-		if !image.Index && !isDigest(config) || len(image.Platforms) > maxPlatforms {
-			t.Errorf("configuration %q, %d platforms", config, len(image.Platforms))
+		if !image.Index && !isDigest(image.config) || len(image.Platforms) > maxPlatforms {
+			t.Errorf("configuration %q, %d platforms", image.config, len(image.Platforms))
 		}
 		for _, p := range image.Platforms {
 			if !isDigest(p.Digest) || len(p.String()) > 4*(maxPlatformText+1) {

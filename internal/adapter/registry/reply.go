@@ -15,8 +15,10 @@ type reply struct {
 	call   call
 	ctx    context.Context // ends when the reply is closed
 	header http.Header
-	// body ends with an error beyond the call's limit. It counts decompressed bytes.
+	// body ends with an error beyond the call's limit. It counts decompressed bytes. size is its
+	// length, or negative if the registry doesn't say it.
 	body    io.Reader
+	size    int64
 	held    int64
 	release func()
 }
@@ -32,11 +34,15 @@ func (r *reply) readAll() ([]byte, error) {
 	var body bytes.Buffer
 	_, err := io.CopyN(&body, r.body, smallBody)
 	if err == nil {
-		if r.client.large.Acquire(r.ctx, r.call.most) != nil {
+		most := r.call.most
+		if r.size >= smallBody {
+			most = min(most, r.size)
+		}
+		if r.client.large.Acquire(r.ctx, most) != nil {
 			return nil, r.client.exceeded(InFlight, r.call.what, "no room for an answer of more than %d bytes: others are being read, %d bytes at most at the same time", smallBody, maxInFlight)
 		}
-		r.held = r.call.most
-		body.Grow(int(r.call.most) - body.Len() + bytes.MinRead)
+		r.held = most
+		body.Grow(int(most) - body.Len() + bytes.MinRead)
 		_, err = io.Copy(&body, r.body)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

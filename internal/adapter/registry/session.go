@@ -56,6 +56,13 @@ func (p *pauses) failed(now time.Time, patience int) {
 	}
 }
 
+// tries reports whether no pause is left, and none of the last requests worked.
+func (p *pauses) tries(now time.Time, patience int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failures >= patience && !p.all.After(now)
+}
+
 func (p *pauses) worked() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,21 +107,22 @@ func (s *session) paused(what string, kind RequestKind) error {
 	}
 }
 
-// note reads from a response when the registry may be queried again: a credential that has sent too
-// many requests waits alone, and everyone waits for a registry that fails.
-func (s *session) note(response *http.Response) {
+// note reads from a response when the registry may be queried again: a credential that is told to
+// wait, or has sent too many requests, waits alone. Everyone waits for a registry that fails several
+// times in a row.
+func (s *session) note(response *http.Response, kind RequestKind) {
 	now, status := time.Now(), response.StatusCode
 	switch wait, told := retryAfter(response.Header, now); {
-	case status == http.StatusTooManyRequests && told:
+	case told && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable):
 		s.limits.pause(now.Add(wait))
 	case status == http.StatusTooManyRequests:
 		s.limits.failed(now, 1)
-	case status == http.StatusServiceUnavailable && told:
-		s.host.outages.pause(now.Add(wait))
 	case status >= http.StatusInternalServerError:
 		s.host.outages.failed(now, patience)
 	default:
-		s.host.outages.worked()
+		if kind != TokenRequest { // A token server may work while its registry is down.
+			s.host.outages.worked()
+		}
 		s.limits.worked()
 		s.noteLimit(response.Header, now)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
@@ -49,14 +50,14 @@ func ServedBy(ctx context.Context, c client.Reader, found []installation.Found) 
 	if configured.Selector != nil {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-		if err := c.List(ctx, list); err != nil {
-			if apierrors.IsForbidden(err) {
-				err = nil
+		for ns, err := range pages.Items(ctx, c, list) {
+			if err != nil {
+				if apierrors.IsForbidden(err) {
+					err = nil
+				}
+				return v, err
 			}
-			return v, err
-		}
-		for _, ns := range list.Items {
-			labelled[ns.Name] = ns.Labels
+			labelled[ns.GetName()] = maps.Clone(ns.GetLabels())
 		}
 	}
 	v.Watches = func(namespace string) bool { return configured.Watches(namespace, labelled[namespace]) }

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 )
 
@@ -133,17 +134,17 @@ func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, p
 		f.Controller.Installation.PodsErr = err
 		return
 	}
-	list := &corev1.PodList{}
-	if err := o.Client.List(ctx, list, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		f.Controller.Installation.PodsErr = fmt.Errorf("list pods in %s: %w", o.Namespace, err)
-		return
-	}
-	for i := range list.Items {
-		if phase := list.Items[i].Status.Phase; phase == corev1.PodFailed || phase == corev1.PodSucceeded {
+	for object, err := range pages.Items(ctx, o.Client, &corev1.PodList{}, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: selector}) {
+		if err != nil {
+			f.Controller.Installation.PodsErr = fmt.Errorf("list pods in %s: %w", o.Namespace, err)
+			return
+		}
+		found, _ := object.(*corev1.Pod)
+		if phase := found.Status.Phase; phase == corev1.PodFailed || phase == corev1.PodSucceeded {
 			continue // It was evicted, for example, and another one replaces it.
 		}
-		pod := Pod{Name: list.Items[i].Name}
-		for _, c := range list.Items[i].Status.Conditions {
+		pod := Pod{Name: found.Name}
+		for _, c := range found.Status.Conditions {
 			pod.Ready = pod.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		}
 		pod.Report, pod.ReportErr = readReport(ctx, o, pod.Name, port)

@@ -56,7 +56,7 @@ type Inputs struct {
 	mu      sync.Mutex
 	wake    func(kube.Key)
 	watched map[kube.Key]map[string]*watched
-	hosts   hosts
+	queries map[string]*queries // by namespace
 }
 
 // New makes the inputs.
@@ -64,7 +64,7 @@ func New(o Options) *Inputs {
 	if o.Exceeded == nil {
 		o.Exceeded = func(registry.Bound) {}
 	}
-	return &Inputs{options: o, wake: func(kube.Key) {}, watched: map[kube.Key]map[string]*watched{}, hosts: hosts{}}
+	return &Inputs{options: o, wake: func(kube.Key) {}, watched: map[kube.Key]map[string]*watched{}, queries: map[string]*queries{}}
 }
 
 // Kinds are the kinds of inputs that this family knows.

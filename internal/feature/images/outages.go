@@ -1,6 +1,7 @@
 package images
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -11,8 +12,9 @@ import (
 )
 
 const (
-	// sameOutage is how long the log doesn't repeat a state of a registry that keeps changing.
-	sameOutage = 30 * time.Minute
+	// sameOutage is the time in which at most mostChanges of a registry's state are logged.
+	sameOutage  = 30 * time.Minute
+	mostChanges = 6
 	// maxOutages limits how many registries are remembered: annotations name them.
 	maxOutages = 1000
 )
@@ -37,7 +39,10 @@ type outages struct {
 // outage is what was logged about a registry.
 type outage struct {
 	state  registry.FailureKind // empty while it answers
-	logged map[registry.FailureKind]time.Time
+	logged []time.Time          // in the last while
+	// cause is the last failure since it answered. It explains why the registry is left alone
+	// afterwards.
+	cause error
 }
 
 // Checked counts each check of an image and logs outages of registries.
@@ -56,41 +61,47 @@ func newOutages(log logr.Logger, now func() time.Time) *outages {
 
 // checked is called after each check of an image.
 func (o *outages) checked(host string, err error) {
-	state := registry.KindOf(err)
-	if !isOutage(state) {
-		state = "" // an answer
-	}
-	if !o.isNews(host, state) {
-		return
-	}
-	if state == "" {
+	state, cause := o.change(host, err)
+	switch {
+	case cause != nil:
+		o.log.Error(cause, "a registry cannot be asked; images there stay as they are", "registry", host, "reason", string(input.Unresolved), "result", string(state))
+	case state != "":
 		o.log.Info("a registry answers again", "registry", host)
-		return
 	}
-	o.log.Error(err, "a registry cannot be asked; images there stay as they are", "registry", host, "reason", string(input.Unresolved), "result", string(state))
 }
 
-// isNews remembers the state of a registry and reports whether to log it.
-func (o *outages) isNews(host string, state registry.FailureKind) bool {
+// change remembers the state of a registry. It returns the new state and its cause if it has to be
+// logged, or only the old state if the registry answers again.
+func (o *outages) change(host string, err error) (registry.FailureKind, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	h := o.hosts[host]
-	switch {
-	case h == nil && state == "":
-		return false
-	case h == nil:
+	state, h := registry.KindOf(err), o.hosts[host]
+	if !isOutage(state) {
+		state, err = "", nil // an answer
+	}
+	if h == nil {
+		if state == "" {
+			return "", nil
+		}
 		if len(o.hosts) >= maxOutages {
 			clear(o.hosts) // Some states are logged twice then.
 		}
-		h = &outage{logged: map[registry.FailureKind]time.Time{}}
+		h = &outage{}
 		o.hosts[host] = h
-	case h.state == state, state == registry.Limited && h.state != "":
-		return false // It is left alone because of the failure before.
 	}
+	if state == registry.Limited && h.cause != nil {
+		err, state = h.cause, registry.KindOf(h.cause) // It is left alone because of the failure before.
+	}
+	h.cause = err
 	now := o.now()
-	if last, known := h.logged[state]; known && now.Sub(last) < sameOutage {
-		return false // The state that was logged last stays, so this one is logged if it lasts.
+	h.logged = slices.DeleteFunc(h.logged, func(at time.Time) bool { return now.Sub(at) >= sameOutage })
+	if h.state == state || len(h.logged) >= mostChanges {
+		return "", nil // The state that was logged last stays, so this one is logged if it lasts.
 	}
-	h.state, h.logged[state] = state, now
-	return true
+	before := h.state
+	h.state, h.logged = state, append(h.logged, now)
+	if state == "" {
+		return before, nil
+	}
+	return state, err
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 )
 
-// TestOutagesAreLogged: once for each registry and state, however many images are checked, and not
-// for answers about one image.
+// TestOutagesAreLogged: once for each registry and change of its state, with the cause, however many
+// images are checked, and not for answers about one image. A registry that keeps changing is logged a
+// few times.
 func TestOutagesAreLogged(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -24,11 +25,12 @@ func TestOutagesAreLogged(t *testing.T) {
 	failure := func(kind registry.FailureKind) error {
 		return &registry.Error{Kind: kind, What: "digest of r.example/app:1", Answer: "no answer", Cause: errors.New("refused")}
 	}
-	for step, c := range []struct {
+	type check struct {
 		host string
 		err  error
 		want string // in the one line that is logged
-	}{
+	}
+	steps := []check{
 		{"r.example", nil, ""},
 		{"r.example", failure(registry.Denied), ""},
 		{"r.example", failure(registry.Unreachable), "result=Unreachable r.example/app:1"},
@@ -38,13 +40,19 @@ func TestOutagesAreLogged(t *testing.T) {
 		{"r.example", failure(registry.Broken), "result=Broken r.example"},
 		{"r.example", failure(registry.Missing), "answers again r.example"},
 		{"r.example", nil, ""},
-		{"r.example", failure(registry.Broken), ""}, // It keeps changing.
-		{"r.example", nil, ""},
-		{"r.example", failure(registry.Broken), ""},
-		{"later", nil, ""},
-		{"r.example", failure(registry.Broken), "result=Broken r.example"}, // It lasts.
+		{"r.example", failure(registry.Unreachable), "result=Unreachable r.example/app:1"}, // a second outage
+		{"r.example", failure(registry.Limited), ""},
 		{"r.example", nil, "answers again r.example"},
-	} {
+		{"r.example", failure(registry.Broken), "result=Broken r.example"},
+	}
+	for range 10 { // It keeps changing.
+		steps = append(steps, check{"r.example", nil, ""}, check{"r.example", failure(registry.Unreachable), ""}, check{"r.example", failure(registry.Limited), ""})
+	}
+	for step, c := range append(steps,
+		check{"later", nil, ""},
+		check{"r.example", failure(registry.Limited), "result=Unreachable refused"}, // It lasts, and has a cause.
+		check{"r.example", nil, "answers again r.example"},
+	) {
 		if c.host == "later" {
 			clock = clock.Add(sameOutage)
 			continue

@@ -26,40 +26,57 @@ type watched struct {
 	since   time.Time
 	answers int
 	// problem is the last failure, in the wording of its first occurrence, and kind its
-	// kind.
+	// kind; or why there is no query.
 	problem string
 	kind    registry.FailureKind
-	// refused is true when there is no query, because its namespace has too many registries.
+	// refused is true when there is no query, because its namespace has too many.
 	refused bool
 }
 
-// mostHosts limits the registries of a namespace, because the controller queries only so many.
-const mostHosts = 32
+const (
+	// mostHosts limits the registries of a namespace, because the controller queries only so many.
+	mostHosts = 32
+	// mostImages limits the images of a namespace, because each query is kept in memory.
+	mostImages = 2000
+)
 
-// hosts count the queries by namespace and registry.
-type hosts map[string]map[string]int
-
-// take reports whether a namespace may query a registry, and counts it.
-func (h hosts) take(namespace, host string) bool {
-	all := h[namespace]
-	if all[host] == 0 && len(all) >= mostHosts {
-		return false
-	}
-	if all == nil {
-		all = map[string]int{}
-		h[namespace] = all
-	}
-	all[host]++
-	return true
+// queries counts those of one namespace, in all and by registry.
+type queries struct {
+	all   int
+	hosts map[string]int
 }
 
-func (h hosts) leave(namespace, host string) {
-	all := h[namespace]
-	if all[host]--; all[host] <= 0 {
-		delete(all, host)
+// room is the bound that another query of a registry would exceed, or empty.
+func (q *queries) room(host string) registry.Bound {
+	switch {
+	case q == nil:
+		return ""
+	case q.all >= mostImages:
+		return registry.NamespaceImages
+	case q.hosts[host] == 0 && len(q.hosts) >= mostHosts:
+		return registry.NamespaceHosts
 	}
-	if len(all) == 0 {
-		delete(h, namespace)
+	return ""
+}
+
+// take counts a query.
+func (i *Inputs) take(namespace, host string) {
+	q := i.queries[namespace]
+	if q == nil {
+		q = &queries{hosts: map[string]int{}}
+		i.queries[namespace] = q
+	}
+	q.all++
+	q.hosts[host]++
+}
+
+func (i *Inputs) leave(namespace, host string) {
+	q := i.queries[namespace]
+	if q.hosts[host]--; q.hosts[host] == 0 {
+		delete(q.hosts, host)
+	}
+	if q.all--; q.all == 0 {
+		delete(i.queries, namespace)
 	}
 }
 
@@ -103,20 +120,25 @@ func (i *Inputs) NextChecks() []NextCheck {
 	var all []NextCheck
 	for key, containers := range i.watched {
 		for container, q := range containers {
-			if q.watch != nil {
+			switch {
+			case q.watch != nil:
 				all = append(all, NextCheck{Workload: key.ID(), Container: container, At: q.watch.View().Next})
+			case q.refused:
+				all = append(all, NextCheck{Workload: key.ID(), Container: container, Refused: q.problem})
 			}
 		}
 	}
 	return all
 }
 
-// NextCheck is when the image of a container is checked next.
+// NextCheck is when the image of a container is checked next, or why it isn't.
 type NextCheck struct {
 	// Workload is the ID of its key.
 	Workload  string    `json:"workload"`
 	Container string    `json:"container"`
-	At        time.Time `json:"at"`
+	At        time.Time `json:"at,omitzero"`
+	// Refused is why the image isn't checked at all, empty if it is.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Drop ends the queries for a workload that is gone.
@@ -142,7 +164,7 @@ func (i *Inputs) keep(key kube.Key, requests []settings.ImageRequest) {
 func (i *Inputs) end(key kube.Key, q *watched) {
 	if q.watch != nil {
 		q.watch.Stop()
-		i.hosts.leave(key.Namespace, q.host)
+		i.leave(key.Namespace, q.host)
 		q.watch = nil
 	}
 }
@@ -163,25 +185,31 @@ func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspe
 	if !known {
 		return answer{}
 	}
-	if name := nameOf(question); q.name != name {
+	if name := question.Key(); q.name != name {
 		key, host := w.Key, question.Repository.Host
-		if !i.hosts.take(key.Namespace, host) {
-			return i.refuse(key, host, q)
+		if before := q.watch; before != nil {
+			i.leave(key.Namespace, q.host)
+			defer before.Stop() // After the next one has begun, so shared parts stay.
 		}
-		next := i.options.Watch(question, func() { i.wakeUp(key) })
-		i.end(key, q) // After the next one has begun, so shared parts stay.
-		q.name, q.watch, q.host, q.refused = name, next, host, false
+		if bound := i.queries[key.Namespace].room(host); bound != "" {
+			return i.refuse(key, host, q, bound)
+		}
+		i.take(key.Namespace, host)
+		q.name, q.host, q.refused = name, host, false
+		q.watch = i.options.Watch(question, func() { i.wakeUp(key) })
 	}
 	return q.read(i.options.Now())
 }
 
-// refuse ends the query of a container whose registry would be one too many.
-func (i *Inputs) refuse(key kube.Key, host string, q *watched) answer {
-	i.end(key, q)
-	*q = watched{refused: true}
-	i.options.Exceeded(registry.NamespaceHosts)
-	return answer{refused: true, problem: fmt.Sprintf(
-		"%s is not asked: the images of namespace %s come from %d other registries already, and this is the limit; use fewer", host, key.Namespace, mostHosts)}
+// refuse forgets the query of a container that would be one too many, or whose registry would.
+func (i *Inputs) refuse(key kube.Key, host string, q *watched, bound registry.Bound) answer {
+	i.options.Exceeded(bound)
+	why := fmt.Sprintf("come from %d other registries already, and this is the limit; use fewer", mostHosts)
+	if bound == registry.NamespaceImages {
+		why = fmt.Sprintf("are %d others already, and this is the limit; follow fewer, or use another namespace", mostImages)
+	}
+	*q = watched{refused: true, problem: fmt.Sprintf("%s is not asked: the images of namespace %s %s", host, key.Namespace, why)}
+	return answer{refused: true, problem: q.problem}
 }
 
 func (i *Inputs) wakeUp(key kube.Key) {
@@ -258,7 +286,7 @@ func (i *Inputs) question(w *kube.Workload, request settings.ImageRequest, has t
 // Question is the registry query for the image of a container, without the platforms of
 // the nodes.
 func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference, credentials Credentials) imagewatch.Question {
-	q := imagewatch.Question{Repository: request.Image.Repository, Spec: request.Image.Spec}
+	q := imagewatch.Question{Repository: request.Image.Repository, Spec: request.Image.Spec, Namespace: w.Key.Namespace}
 	q.Credentials, q.Asker = credentials(w)
 	if _, exact := q.Spec.Exact(); !exact && request.Image.Allows(has) {
 		q.Running = has.Tag
@@ -267,8 +295,4 @@ func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Refer
 		q.Platforms, q.Child = append(q.Platforms, platform), true
 	}
 	return q
-}
-
-func nameOf(q imagewatch.Question) string {
-	return fmt.Sprintf("%s\n%s\n%s\n%s\n%v\n%t", q.Repository, q.Spec, q.Asker, q.Running, q.Platforms, q.Child)
 }

@@ -97,57 +97,82 @@ lockstep_followed_images{registry="r",result="success"} 2
 	}
 }
 
-// TestRegistriesOfANamespace: one namespace can't take all registries that the controller queries. The
-// workload that hits the bound hears of it, is looked at again, and is followed when there is room.
-func TestRegistriesOfANamespace(t *testing.T) {
+// TestBoundsOfANamespace: one namespace can't take all registries that the controller queries, nor
+// its memory. The workload that hits a bound hears of it, is looked at again, and is followed when
+// there is room. One that is followed already stays, even when it asks another question.
+func TestBoundsOfANamespace(t *testing.T) {
 	t.Parallel()
-	var bounds []registry.Bound
-	i := New(Options{
-		Watch:       func(imagewatch.Question, func()) Watch { return &said{Watch: stopped{}, digest: digest("1")} },
-		Credentials: func(*kube.Workload) (keychain.Source, string) { return nil, "" },
-		Platforms:   func(*kube.Workload) ([]v1.Platform, bool) { return nil, true },
-		Exceeded:    func(b registry.Bound) { bounds = append(bounds, b) },
-		Now:         func() time.Time { return now },
-	})
-	assess := func(namespace string, n int) input.Assessment {
-		t.Helper()
-		image, err := tagspec.ParseImage(fmt.Sprintf("r%d.example/app:1", n))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &kube.Workload{
-			Identity:    kube.Identity{Key: kube.Key{Namespace: namespace, Name: fmt.Sprint("web-", n)}},
-			PodTemplate: kube.PodTemplate{Images: []kube.ContainerImage{{Name: "web", Image: "app:1"}}},
-		}
-		intent := settings.Intent{Images: []settings.ImageRequest{{Container: "web", Image: image}}}
-		got, err := i.Assess(t.Context(), w, intent, record.Entry{}, nil)
-		if err != nil || len(got.Findings) != 1 {
-			t.Fatalf("%+v, error %v", got, err)
-		}
-		return got
-	}
-	for n := range mostHosts {
-		if got := assess("shop", n); len(got.Warnings) > 0 {
-			t.Fatalf("registry %d: %v", n, got.Warnings)
-		}
-	}
-	got := assess("shop", mostHosts)
-	const says = "r32.example is not asked: the images of namespace shop come from 32 other registries already, and this is the limit"
-	if len(got.Warnings) != 1 || got.Warnings[0].Reason != input.Unresolved || !strings.Contains(got.Warnings[0].Text, says) || got.Recheck == 0 {
-		t.Errorf("one more: %+v", got)
-	}
-	if !slices.Equal(bounds, []registry.Bound{registry.NamespaceHosts}) {
-		t.Errorf("bounds %v", bounds)
-	}
-	if got := assess("shop", 0); len(got.Warnings) > 0 {
-		t.Errorf("one that is known: %v", got.Warnings)
-	}
-	if got := assess("blog", mostHosts); len(got.Warnings) > 0 {
-		t.Errorf("another namespace: %v", got.Warnings)
-	}
-	i.Drop(kube.Key{Namespace: "shop", Name: "web-0"})
-	if got := assess("shop", mostHosts); len(got.Warnings) > 0 || got.Recheck != 0 {
-		t.Errorf("when there is room: %+v", got)
+	for name, c := range map[string]struct {
+		most  int
+		image string
+		says  string
+		bound registry.Bound
+	}{
+		"registries": {mostHosts, "r%d.example/app:1", "r32.example is not asked: the images of namespace shop come from 32 other registries already, and this is the limit", registry.NamespaceHosts},
+		"images":     {mostImages, "r.example/app-%d:1", "r.example is not asked: the images of namespace shop are 2000 others already, and this is the limit", registry.NamespaceImages},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var bounds []registry.Bound
+			i := New(Options{
+				Watch:       func(imagewatch.Question, func()) Watch { return &said{Watch: stopped{}, digest: digest("1")} },
+				Credentials: func(*kube.Workload) (keychain.Source, string) { return nil, "" },
+				Platforms:   func(*kube.Workload) ([]v1.Platform, bool) { return nil, true },
+				Exceeded:    func(b registry.Bound) { bounds = append(bounds, b) },
+				Now:         func() time.Time { return now },
+			})
+			assess := func(namespace string, n int, image string) input.Assessment {
+				t.Helper()
+				wanted, err := tagspec.ParseImage(image)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := &kube.Workload{
+					Identity:    kube.Identity{Key: kube.Key{Namespace: namespace, Name: fmt.Sprint("web-", n)}},
+					PodTemplate: kube.PodTemplate{Images: []kube.ContainerImage{{Name: "web", Image: "app:1"}}},
+				}
+				intent := settings.Intent{Images: []settings.ImageRequest{{Container: "web", Image: wanted}}}
+				got, err := i.Assess(t.Context(), w, intent, record.Entry{}, nil)
+				if err != nil || len(got.Findings) != 1 {
+					t.Fatalf("%+v, error %v", got, err)
+				}
+				return got
+			}
+			for n := range c.most {
+				if got := assess("shop", n, fmt.Sprintf(c.image, n)); len(got.Warnings) > 0 {
+					t.Fatalf("image %d: %v", n, got.Warnings)
+				}
+			}
+			more := fmt.Sprintf(c.image, c.most)
+			got := assess("shop", c.most, more)
+			if len(got.Warnings) != 1 || got.Warnings[0].Reason != input.Unresolved || !strings.Contains(got.Warnings[0].Text, c.says) || got.Recheck == 0 {
+				t.Errorf("one more: %+v", got)
+			}
+			if refused := slices.DeleteFunc(i.NextChecks(), func(n NextCheck) bool { return n.Refused == "" }); len(refused) != 1 || !strings.Contains(refused[0].Refused, c.says) {
+				t.Errorf("not checked are %+v", refused)
+			}
+			if !slices.Equal(bounds, []registry.Bound{c.bound}) {
+				t.Errorf("bounds %v", bounds)
+			}
+			for _, image := range []string{fmt.Sprintf(c.image, 0), more} {
+				if got := assess("shop", 0, image); len(got.Warnings) > 0 {
+					t.Errorf("one that is followed, with the image %s: %v", image, got.Warnings)
+				}
+			}
+			if got := assess("blog", c.most, more); len(got.Warnings) > 0 {
+				t.Errorf("another namespace: %v", got.Warnings)
+			}
+			i.Drop(kube.Key{Namespace: "shop", Name: "web-0"})
+			if got := assess("shop", c.most, more); len(got.Warnings) > 0 || got.Recheck != 0 {
+				t.Errorf("when there is room: %+v", got)
+			}
+			for n := range c.most + 1 {
+				i.Drop(kube.Key{Namespace: "shop", Name: fmt.Sprint("web-", n)})
+			}
+			if len(i.queries) != 1 {
+				t.Errorf("%d namespaces are counted", len(i.queries))
+			}
+		})
 	}
 }
 

@@ -70,8 +70,8 @@ func TestRegistriesWithoutTLS(t *testing.T) {
 	}
 }
 
-// TestEvents: with the original's role there are none, and the log has what they would say. With a
-// role that allows them they are written.
+// TestEvents: with the original's role there are none, and the log has what they would say. When a role
+// allows them they are written, those that waited too.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -84,7 +84,6 @@ func TestEvents(t *testing.T) {
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		return rolled.MatchString(r.Stderr()) && warned.MatchString(r.Stderr()), "the log has not both texts:\n" + r.Stderr()
 	})
-	stop(t, r)
 	if events := append(s.Events(t, "web"), s.Events(t, "broken")...); len(events) > 0 {
 		t.Errorf("without the permission there are the events %q", events)
 	}
@@ -92,9 +91,9 @@ func TestEvents(t *testing.T) {
 
 	s.account.AllowEverywhere(t, append(role(), labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "list"}})...)
 	testkit.AwaitListing(t, s.account, true, &eventsv1.EventList{}) // the grant reaches the API server's authorizer a moment later
-	r = s.start(t)
-	s.awaitImages(t, "web", "app="+s.push(t, "app:latest", "two"))
 	s.AwaitEvent(t, "broken", "Warning Unresolved "+unresolved)
+	s.AwaitEvent(t, "web", "Normal Reloaded rolled out "+rolled.FindStringSubmatch(r.Stderr())[1])
+	s.awaitImages(t, "web", "app="+s.push(t, "app:latest", "two"))
 	s.AwaitEvent(t, "web", "Normal Reloaded rolled out image/app "+short(first)+" -> ")
 	stop(t, r)
 	if !warned.MatchString(r.Stderr()) || !rolled.MatchString(r.Stderr()) {

@@ -1,11 +1,15 @@
-package loop
+// Package turns is the order in which a queue serves namespaces.
+package turns
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// turns is the storage of a work queue that serves namespaces in turn. A namespace with
+// Turns is the storage of a work queue that serves namespaces in turn. A namespace with
 // thousands of waiting keys delays another one by a single key, and one whose keys take long
 // leaves some workers to the others.
-type turns[K comparable] struct {
+type Turns[K comparable] struct {
 	namespaceOf func(K) string
 	// most is how many keys of a namespace are worked on at the same time.
 	most int
@@ -19,15 +23,16 @@ type turns[K comparable] struct {
 	next    []string
 }
 
-func newTurns[K comparable](most int, namespaceOf func(K) string) *turns[K] {
-	return &turns[K]{namespaceOf: namespaceOf, most: most, waiting: map[string][]K{}, busy: map[string]int{}}
+// New makes an empty queue. At most so many keys of a namespace are worked on at the same time.
+func New[K comparable](most int, namespaceOf func(K) string) *Turns[K] {
+	return &Turns[K]{namespaceOf: namespaceOf, most: most, waiting: map[string][]K{}, busy: map[string]int{}}
 }
 
 // Touch implements workqueue.Queue. A key that is added again keeps its place.
-func (t *turns[K]) Touch(K) {}
+func (t *Turns[K]) Touch(K) {}
 
 // Push implements workqueue.Queue.
-func (t *turns[K]) Push(key K) {
+func (t *Turns[K]) Push(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	namespace := t.namespaceOf(key)
@@ -38,14 +43,14 @@ func (t *turns[K]) Push(key K) {
 }
 
 // Len implements workqueue.Queue. It is positive when a key can be served.
-func (t *turns[K]) Len() int {
+func (t *Turns[K]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.next)
 }
 
 // Pop implements workqueue.Queue. The queue calls it only while Len is positive.
-func (t *turns[K]) Pop() K {
+func (t *Turns[K]) Pop() K {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	namespace := t.next[0]
@@ -64,8 +69,32 @@ func (t *turns[K]) Pop() K {
 	return key
 }
 
-// done gives back the worker of a key. The namespace may have waited only for that.
-func (t *turns[K]) done(key K) {
+// Remove removes a waiting key, if it is there.
+func (t *Turns[K]) Remove(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	namespace := t.namespaceOf(key)
+	keys := t.waiting[namespace]
+	at := slices.Index(keys, key)
+	switch {
+	case at < 0:
+	case len(keys) > 1:
+		t.waiting[namespace] = slices.Delete(keys, at, at+1)
+	default:
+		delete(t.waiting, namespace)
+		t.next = slices.DeleteFunc(t.next, func(n string) bool { return n == namespace })
+	}
+}
+
+// Empty reports whether no key waits or is worked on.
+func (t *Turns[K]) Empty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting)+len(t.busy)+len(t.next) == 0
+}
+
+// Done gives back the worker of a key. The namespace may have waited only for that.
+func (t *Turns[K]) Done(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	namespace := t.namespaceOf(key)

@@ -103,7 +103,7 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 	var names, sums []byte
 	digest := fields{Hash: h.newHash()}
 	for _, key := range keys {
-		names = append(binary.AppendUvarint(names, uint64(len(key))), key...)
+		names = append(binary.AppendVarint(names, int64(len(key))), key...)
 		digest.Reset()
 		digest.text(key)
 		if value, ok := text[key]; ok {
@@ -183,9 +183,8 @@ func digestOf(salt []byte, names, sums string, keys Keys) []byte {
 
 // cutKey cuts the first key off the names.
 func cutKey(names string) (key, rest string) {
-	length, n := binary.Uvarint([]byte(names[:min(len(names), binary.MaxVarintLen64)]))
-	end := n + int(length) //nolint:gosec // It was the length of a string.
-	return names[n:end], names[end:]
+	length, n := binary.Varint([]byte(names[:min(len(names), binary.MaxVarintLen64)]))
+	return names[n:][:length], names[n:][length:]
 }
 
 // Equal reports whether both hold the same keys with the same bytes.

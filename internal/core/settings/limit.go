@@ -10,8 +10,9 @@ import (
 // Bounds of the settings that are kept of one object. A tenant can write 256 KiB of
 // annotations, and Lockstep keeps the settings of all objects in memory.
 const (
-	// maxReload bounds the annotation that lists sources, maxValue every other one of our own.
-	maxReload = 16 << 10
+	// maxReload bounds the annotation that lists sources: those that a workload may follow fit
+	// (input.MaxInputs, input.MaxNames). maxValue bounds every other one of our own.
+	maxReload = 20 << 10
 	maxValue  = 1 << 10
 	// maxContainerKeys bounds the annotations that name a container, and those of a replaced
 	// tool that list sources; maxContainers bounds their bytes together.

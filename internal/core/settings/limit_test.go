@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -26,7 +27,7 @@ func TestLimit(t *testing.T) {
 		annotations map[string]string
 		says        string // in TooMany or a mistake
 	}{
-		"Reload":     {"a list that is too long", map[string]string{settings.Reload: long}, "lockstep.dev/reload has more than 16 KiB"},
+		"Reload":     {"a list that is too long", map[string]string{settings.Reload: long}, "lockstep.dev/reload has more than 20 KiB"},
 		"Quiet":      {"another value that is too long", map[string]string{settings.Quiet: long}, "is not understood"},
 		"Image":      {"an image that is too long", map[string]string{settings.ImagePrefix + "app": "app:" + long}, "more than 16 KiB together"},
 		"LongImage":  {"an image that is too long for its parser", map[string]string{settings.ImagePrefix + "app": "app:" + long[:2000]}, "image.lockstep.dev/app"},
@@ -100,5 +101,19 @@ func TestOnly(t *testing.T) {
 	}
 	if problems := settings.ScopeProblems(kept); len(problems) != 1 {
 		t.Errorf("a value that isn't understood has the problems %v", problems)
+	}
+}
+
+// TestLimitKeepsAllThatMayBeFollowed: a list of as many sources with as long names as a workload
+// may follow isn't too long.
+func TestLimitKeepsAllThatMayBeFollowed(t *testing.T) {
+	t.Parallel()
+	names := make([]string, input.MaxInputs)
+	for i := range names {
+		names[i] = fmt.Sprintf("configmap/%0*d", input.MaxNames/input.MaxInputs, i)
+	}
+	kept := settings.Limit(map[string]string{settings.Reload: strings.Join(names, ", ")})
+	if in := settings.ForWorkload(kept, nil, settings.Defaults{}); in.TooMany != "" || len(in.Listed) != input.MaxInputs {
+		t.Errorf("%d sources are listed, and it says %q", len(in.Listed), in.TooMany)
 	}
 }

@@ -105,7 +105,10 @@ func plainScenes() group {
 			{reason: input.StrategyOff, where: inState, make: app(auto + ", " + settings.Strategy + ": evict"), bring: touched},
 			{reason: input.TooManySources, where: inState, make: app(settings.Reload + ": '" + strings.Repeat("configmap/a-*,", 64) + "configmap/b-*'")},
 			{reason: input.NoTemplate, where: inState, ref: "replicationcontroller/bare", make: bare},
-			{reason: input.TooManyKeys, where: inWarnings, make: app(auto), bring: swollen},
+			{reason: input.TooManyKeys, where: inWarnings, bring: swollen, make: func(t testing.TB, s *stage, name string) {
+				t.Helper()
+				s.make(t, configMap(name)+deployment(name, auto, fmt.Sprintf("containers: [{name: app, image: app, env: [{name: KEY, valueFrom: {configMapKeyRef: {name: %s, key: key}}}]}]", name)))
+			}},
 			{reason: input.SourceUnknown, where: inWarnings, make: app(settings.Reload + ": 'configmap/sourceunknown,configmap/nowhere'"), also: isInStep},
 			{reason: input.Reloaded, where: inEvents, make: app(auto), bring: touched, also: isInStep},
 			{reason: input.WouldReload, where: inEvents, make: app(auto + ", " + settings.Observe + ": 'true'"), bring: touched, also: isInStep},

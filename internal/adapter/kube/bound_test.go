@@ -118,41 +118,6 @@ func addContainer(d *appsv1.Deployment, name, image string) {
 	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: name, Image: image})
 }
 
-// TestManyKeysAreNotKept: a source with more keys than Lockstep keeps has no content, and the
-// difference to one that has is noticed.
-func TestManyKeysAreNotKept(t *testing.T) {
-	t.Parallel()
-	hashers := kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{}}
-	slim := func(object any) *kube.Source {
-		t.Helper()
-		s, err := hashers.Slim(object, settings.Native{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	text, binary := map[string]string{}, map[string][]byte{}
-	for i := range 1000 {
-		text[fmt.Sprintf("key-%04d", i)], binary[fmt.Sprintf("key-%04d", i)] = "", nil
-	}
-	if s := slim(&corev1.ConfigMap{Data: text}); s.TooManyKeys {
-		t.Error("1,000 keys are too many")
-	}
-	usual := slim(&corev1.ConfigMap{Data: text})
-	for i := range 1000 {
-		text[fmt.Sprintf("more-%04d", i)], binary[fmt.Sprintf("more-%04d", i)] = "", nil
-	}
-	for name, object := range map[string]any{"ConfigMap": &corev1.ConfigMap{Data: text}, "Binary": &corev1.ConfigMap{BinaryData: binary}, "Secret": &corev1.Secret{Data: binary}} {
-		s := slim(object)
-		if !s.TooManyKeys || !s.Content.Equal(fingerprint.Content{}) {
-			t.Errorf("%s: the digests of 2,000 keys are kept", name)
-		}
-		if s.SameAs(usual) {
-			t.Errorf("%s: that there are too many keys is no difference", name)
-		}
-	}
-}
-
 // TestTextsAreCut: a tenant can write a megabyte into fields whose length the API server doesn't
 // check. Of each, a workload keeps as much as Kubernetes itself writes there.
 func TestTextsAreCut(t *testing.T) {

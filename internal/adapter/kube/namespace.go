@@ -58,6 +58,6 @@ func SlimNamespace(object any) (*Namespace, error) {
 	}
 	return &Namespace{
 		Name: o.Name, ResourceVersion: o.ResourceVersion, Deleting: o.DeletionTimestamp != nil,
-		Annotations: ownSettings(o, settings.Native{}), AskedAt: askedAt(o),
+		Annotations: settings.Only(settings.ForNamespaces(), o.Annotations), AskedAt: askedAt(o),
 	}, nil
 }

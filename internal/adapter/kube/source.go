@@ -34,8 +34,6 @@ type Source struct {
 	// Immutable is true for an object whose content cannot change. Nodes don't watch it: they
 	// keep the loaded content while a pod refers to it.
 	Immutable bool
-	// TooManyKeys is true for a source with more keys than Lockstep keeps. It has no Content.
-	TooManyKeys bool
 	// Token is true for a Secret with a service account token, which the cluster renews by
 	// itself.
 	Token bool
@@ -96,7 +94,7 @@ func (s *Source) First(how mirror.Arrival) {
 
 // SameAs reports whether two copies are equal in everything that matters to Lockstep.
 func (s *Source) SameAs(old *Source) bool {
-	return s.TooManyKeys == old.TooManyKeys && s.Content.Equal(old.Content) && s.Immutable == old.Immutable && maps.Equal(s.Annotations, old.Annotations)
+	return s.Content.Equal(old.Content) && s.Immutable == old.Immutable && maps.Equal(s.Annotations, old.Annotations)
 }
 
 // Hashers digests each kind of source in its own way.
@@ -112,9 +110,6 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	case *corev1.ConfigMap:
 		s := newSource(input.ConfigMap(o.Name), o, words)
 		s.Immutable = ptr.Deref(o.Immutable, false)
-		if s.TooManyKeys = tooManyKeys(o.Data) || tooManyKeys(o.BinaryData); s.TooManyKeys {
-			return s, nil
-		}
 		s.Content = h.Kinds[input.KindConfigMap].Content(o.Data, o.BinaryData)
 		if h.Legacy {
 			s.Legacy = fingerprint.LegacyConfigMap(o.Data)
@@ -123,9 +118,6 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	case *corev1.Secret:
 		s := newSource(input.Secret(o.Name), o, words)
 		s.Immutable, s.Token = ptr.Deref(o.Immutable, false), o.Type == corev1.SecretTypeServiceAccountToken
-		if s.TooManyKeys = tooManyKeys(o.Data); s.TooManyKeys {
-			return s, nil
-		}
 		s.Content = h.Kinds[input.KindSecret].At(o.Namespace, string(input.KindSecret), o.Name).Content(nil, o.Data)
 		if h.Legacy {
 			s.Legacy = fingerprint.LegacySecret(o.Data)
@@ -135,28 +127,13 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	return nil, fmt.Errorf("unexpected type %T", object)
 }
 
-// MaxKeyBytes bounds the keys that are kept of one source: their names, and perKey for the
-// digest of each. An object of 1 MiB could otherwise cost several times as much memory.
-const (
-	MaxKeyBytes = 64 << 10
-	perKey      = 32
-)
-
-func tooManyKeys[V any](data map[string]V) bool {
-	size := 0
-	for key := range data {
-		size += len(key) + perKey
-	}
-	return size > MaxKeyBytes
-}
-
 func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source {
 	return &Source{
 		ID:              id,
 		Namespace:       unique.Make(o.GetNamespace()).Value(), // one copy for all objects
 		ResourceVersion: o.GetResourceVersion(),
 		Created:         o.GetCreationTimestamp().Time,
-		Annotations:     ownSettings(o, words),
+		Annotations:     settings.Only(settings.ForSources(), ownSettings(o, words)),
 		OwnRecord:       o.GetLabels()[settings.StateLabel] != "",
 		DataWrittenAt:   DataWriter(o).At,
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/legacy"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
@@ -229,14 +228,15 @@ func TestSourceKeepsNoContent(t *testing.T) {
 	t.Parallel()
 	o := metav1.ObjectMeta{Namespace: "shop", Name: "a", Annotations: map[string]string{
 		corev1.LastAppliedConfigAnnotation: `{"data":{"password":"hunter2"}}`,
-		legacy.SecretAnnotation:            "kept",
+		settings.Hold:                      "kept",
+		settings.ImagePrefix + "app":       "dropped",
 	}}
 	hashers := Hashers{Legacy: true}
 	for _, object := range []any{
 		&corev1.Secret{ObjectMeta: o, Data: map[string][]byte{"password": []byte("hunter2")}},
 		&corev1.ConfigMap{ObjectMeta: o, Data: map[string]string{"password": "hunter2"}, BinaryData: map[string][]byte{"b": []byte("hunter2")}},
 	} {
-		s, err := hashers.Slim(object, legacy.Words{})
+		s, err := hashers.Slim(object, settings.Native{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestSourceKeepsNoContent(t *testing.T) {
 		if strings.Contains(text, "hunter2") || strings.Contains(text, fmt.Sprintf("%+v", []byte("hunter2"))) {
 			t.Errorf("content is kept of %T: %s", object, text)
 		}
-		if s.ID.Name != "a" || s.Legacy == "" || s.Annotations[legacy.SecretAnnotation] != "kept" {
+		if s.ID.Name != "a" || s.Legacy == "" || s.Annotations[settings.Hold] != "kept" || len(s.Annotations) != 1 {
 			t.Errorf("what is needed is not kept of %T: %s", object, text)
 		}
 	}

@@ -242,7 +242,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 			Created:         m.GetCreationTimestamp().Time,
 			Deleting:        m.GetDeletionTimestamp() != nil,
 		},
-		Annotations: ownSettings(m, words),
+		Annotations: settings.Limit(ownSettings(m, words)),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Generation: m.GetGeneration()}
 	w.Status, w.Owner = kind.Status(m).cut(), ownerOf(m)
@@ -344,5 +344,5 @@ func ownSettings(m metav1.Object, words settings.Vocabulary) map[string]string {
 		}
 		own[key] = value
 	}
-	return settings.Limit(own)
+	return own
 }

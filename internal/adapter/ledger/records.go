@@ -300,8 +300,11 @@ func storageKey(key kube.Key) string {
 // hashedWord is the prefix of a key that is a digest.
 const hashedWord = "sha256_"
 
+// maxKey is the maximum length of a key.
+const maxKey = 200
+
 func shortKey(readable string) string {
-	if len(readable) <= 200 {
+	if len(readable) <= maxKey {
 		return readable
 	}
 	sum := sha256.Sum256([]byte(readable))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
 // bound is the maximum number of bytes in a shard, for the workloads of one namespace and for
@@ -11,8 +12,8 @@ import (
 type bound struct{ namespace, shard int }
 
 // forNew limits new workloads, and those that follow more sources than before. One namespace
-// leaves room for seven others.
-func forNew() bound { return bound{64 << 10, 500 << 10} }
+// leaves room for seven others. A single workload fits with its key.
+func forNew() bound { return bound{record.MaxRoom + maxKey, 500 << 10} }
 
 // forKnown limits the growth of workloads on record that don't follow more sources than before:
 // delivered, shown and reverted versions take more space than a baseline. It leaves room for

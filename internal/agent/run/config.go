@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -135,16 +134,27 @@ func (c Config) complete() Config {
 	// Directories that are only watched may contain files of the same name: each keeps its own
 	// path.
 	c.Sync.Rules.Subdirs = c.SubdirAnnotation != "" || c.Sync.ReadOnly
-	c.Sync.Rules.Shared = c.severalNamespaces()
+	if n := c.namespaces(); n > 1 {
+		c.Sync.Rules.Shared, c.Sync.Rules.Share = true, c.Sync.Rules.MaxBytes/n
+	}
 	c.Sync.Attributes = fmt.Sprintf("%o %o %d %d", c.Volume.FileMode, c.Volume.DirMode, c.Volume.UID, c.Volume.GID)
 	return c
 }
 
-// severalNamespaces reports that the objects can come from several namespaces.
-func (c Config) severalNamespaces() bool {
-	return slices.ContainsFunc(c.Selectors, func(s objectwatch.Selector) bool {
-		return s.Namespace == "" || s.Namespace != c.Selectors[0].Namespace
-	})
+// fewest is how many namespaces it takes to use up the size limit, if the objects can come from
+// that many.
+const fewest = 4
+
+// namespaces is from how many namespaces the objects can come, at most fewest.
+func (c Config) namespaces() int64 {
+	names := map[string]bool{}
+	for _, s := range c.Selectors {
+		if s.Namespace == "" {
+			return fewest
+		}
+		names[s.Namespace] = true
+	}
+	return int64(min(len(names), fewest))
 }
 
 // Validate reports every mistake in the configuration.

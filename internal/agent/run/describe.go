@@ -79,6 +79,7 @@ func (c Config) describeSources() []Step {
 	add("take", r.Collision == filemap.Prefix, "every file with namespace, kind and name of its object before its name")
 	add("take", r.Collision == filemap.FirstWins, "the first object by name where two of a namespace have the same file")
 	add("take", r.MaxBytes != d.Sync.Rules.MaxBytes && r.MaxBytes > 0, "at most %s in all", filemap.Bytes(r.MaxBytes))
+	add("take", r.Share > 0, "at most %s from one namespace", filemap.Bytes(r.Share))
 	add("take", r.MaxBytes == 0, "everything, however large")
 	return steps
 }

@@ -119,6 +119,20 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestNamespacesHaveShares: the size limit is divided by the number of namespaces, if it is known
+// and small.
+func TestNamespacesHaveShares(t *testing.T) {
+	for namespaces, want := range map[string]int64{"a": 0, "a,a": 0, "a,b": 128 << 20, "a,b,a,c,d": 64 << 20, "a,b,c,d,e,f": 64 << 20, "": 64 << 20, "a,": 64 << 20} {
+		config := Default()
+		for namespace := range strings.SplitSeq(namespaces, ",") {
+			config.Selectors = append(config.Selectors, objectwatch.Selector{Kind: "configmap", Namespace: namespace})
+		}
+		if rules := config.complete().Sync.Rules; rules.Share != want || rules.Shared != (want > 0) {
+			t.Errorf("namespaces %q: a share of %s, shared %t", namespaces, filemap.Bytes(rules.Share), rules.Shared)
+		}
+	}
+}
+
 // output is a log that may be read while it is written.
 type output struct {
 	mu   sync.Mutex

@@ -61,23 +61,28 @@ func (h Hasher) At(namespace, kind, name string) Hasher {
 	return h
 }
 
+// MaxKeys bounds the bytes that are kept of one object: the names of its keys, and a digest of
+// each. Otherwise an object of 1 MiB could take several times as much memory, because its
+// values may be empty.
+const MaxKeys = 16 << 10
+
 // Content is the stored form of a ConfigMap or Secret: a digest for each key. It is
 // immutable, and small: the controller has one for each object of the cluster.
 type Content struct {
 	scheme unique.Handle[scheme]
 	// salt is what the scheme adds to its versions, if it has a previous algorithm.
 	salt sum
-	keys []keySum // sorted
+	// names are the keys, sorted, each with its length before it. They are one text, because
+	// many objects have the same keys, and because a text for each key would take more memory
+	// than the keys.
+	names unique.Handle[string]
+	// sums are the digests of the keys, one after the other. Of an object with too many keys
+	// there are no names, and two sums: the whole by the current and by the previous algorithm.
+	sums string
 }
 
 // sum is the kept part of a digest.
 type sum [sumSize]byte
-
-// keySum is one key of an object.
-type keySum struct {
-	key string
-	sum sum
-}
 
 // scheme is what the contents of all objects of a kind have in common.
 type scheme struct {
@@ -95,10 +100,10 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 	keys = slices.AppendSeq(keys, maps.Keys(binaries))
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	c := Content{scheme: unique.Make(h.common()), salt: h.salt(), keys: make([]keySum, len(keys))}
+	var names, sums []byte
 	digest := fields{Hash: h.newHash()}
-	for i, key := range keys {
-		c.keys[i].key = unique.Make(key).Value() // many objects have the same keys
+	for _, key := range keys {
+		names = append(binary.AppendVarint(names, int64(len(key))), key...)
 		digest.Reset()
 		digest.text(key)
 		if value, ok := text[key]; ok {
@@ -106,19 +111,28 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 		} else {
 			digest.bytes(binaries[key])
 		}
-		copy(c.keys[i].sum[:], digest.Sum(nil))
+		sums = append(sums, digest.Sum(nil)[:sumSize]...)
 	}
+	c := Content{scheme: unique.Make(h.common()), salt: h.salt(), sums: string(sums)}
+	if len(names)+len(sums) > MaxKeys {
+		all := AllKeys()
+		c.sums = string(append(digestOf(c.added(), string(names), c.sums, all), digestOf(nil, string(names), c.sums, all)...))
+		return c
+	}
+	c.names = unique.Make(string(names))
 	return c
+}
+
+// IsWhole reports whether the object has too many keys. Lockstep then sees only that something
+// changed: every version is one of all keys.
+func (c Content) IsWhole() bool {
+	return c.names == unique.Handle[string]{} && c.sums != ""
 }
 
 // Version is the version of the given keys. Keys that the object doesn't contain
 // contribute nothing, so adding one of them is a change.
 func (c Content) Version(keys Keys) Version {
-	common := c.common()
-	if common.before == "" {
-		return c.version(common.algorithm, nil, keys)
-	}
-	return c.version(common.algorithm, c.salt[:], keys)
+	return c.version(c.common().algorithm, c.added(), keys)
 }
 
 func (c Content) common() scheme {
@@ -128,23 +142,54 @@ func (c Content) common() scheme {
 	return c.scheme.Value()
 }
 
+// added is what the current algorithm adds to a version, nil for one that adds nothing.
+func (c Content) added() []byte {
+	if c.common().before == "" {
+		return nil
+	}
+	return c.salt[:]
+}
+
 func (c Content) version(algorithm string, salt []byte, keys Keys) Version {
+	if c.IsWhole() {
+		whole := c.sums[:sumSize]
+		if algorithm == c.common().before {
+			whole = c.sums[sumSize:]
+		}
+		return Version{Basis: algorithm + ":" + AllKeys().ID(), Sum: hex.EncodeToString([]byte(whole))}
+	}
+	names := ""
+	if c.sums != "" {
+		names = c.names.Value()
+	}
+	return Version{Basis: algorithm + ":" + keys.ID(), Sum: hex.EncodeToString(digestOf(salt, names, c.sums, keys))}
+}
+
+// digestOf is the digest of the given keys among those with these names and sums.
+func digestOf(salt []byte, names, sums string, keys Keys) []byte {
 	digest := fields{Hash: sha256.New()}
 	if salt != nil {
 		digest.bytes(salt)
 	}
-	for _, k := range c.keys {
-		if keys.Has(k.key) {
-			digest.text(k.key)
-			digest.Write(k.sum[:])
+	for ; names != ""; sums = sums[sumSize:] {
+		var key string
+		if key, names = cutKey(names); keys.Has(key) {
+			digest.text(key)
+			digest.raw(sums[:sumSize])
 		}
 	}
-	return Version{Basis: algorithm + ":" + keys.ID(), Sum: hex.EncodeToString(digest.Sum(nil)[:sumSize])}
+	return digest.Sum(nil)[:sumSize]
+}
+
+// cutKey cuts the first key off the names.
+func cutKey(names string) (key, rest string) {
+	length, n := binary.Varint([]byte(names[:min(len(names), binary.MaxVarintLen64)]))
+	return names[n:][:length], names[n:][length:]
 }
 
 // Equal reports whether both hold the same keys with the same bytes.
 func (c Content) Equal(other Content) bool {
-	return c.common() == other.common() && c.salt == other.salt && slices.Equal(c.keys, other.keys)
+	return c == other
 }
 
 // AbsentVersion is the version of an object that does not exist.
@@ -196,6 +241,11 @@ func (f *fields) bytes(field []byte) {
 
 func (f *fields) text(field string) {
 	f.length(len(field))
+	f.raw(field)
+}
+
+// raw writes a field of a fixed length.
+func (f *fields) raw(field string) {
 	if f.piece == nil {
 		f.piece = make([]byte, 512)
 	}

@@ -1,6 +1,7 @@
 package fingerprint_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -215,6 +216,41 @@ func TestContentEqual(t *testing.T) {
 				t.Errorf("%s: Equal is %t", tc.reason, got)
 			}
 		})
+	}
+}
+
+// TestManyKeysAreNotKept: of an object with too many keys only the whole is kept, and its
+// version is the same as if all keys were.
+func TestManyKeysAreNotKept(t *testing.T) {
+	t.Parallel()
+	many := func(keys int, last string) object {
+		o := object{text: map[string]string{"last": last}, binaries: map[string][]byte{}}
+		for i := range keys / 2 {
+			o.text[fmt.Sprintf("text-%04d", i)], o.binaries[fmt.Sprintf("binary-%04d", i)] = "", nil
+		}
+		return o
+	}
+	all, some := fingerprint.AllKeys(), fingerprint.SomeKeys("text-0001")
+	for name, h := range map[string]fingerprint.Hasher{"plain": {}, "keyed": fingerprint.NewKeyedHasher([]byte("k")).At("shop", "Secret", "db")} {
+		content := func(o object) fingerprint.Content { return h.Content(o.text, o.binaries) }
+		usual, large := content(many(400, "1")), content(many(2000, "1"))
+		if usual.IsWhole() || !large.IsWhole() || content(object{}).IsWhole() || (fingerprint.Content{}).IsWhole() {
+			t.Errorf("%s: of 400 keys the whole is kept (%t), of 2,000 keys (%t)", name, usual.IsWhole(), large.IsWhole())
+		}
+		before, after := large, content(many(2000, "2"))
+		switch {
+		case before.Version(all) == after.Version(all) || before.Equal(after):
+			t.Errorf("%s: a change of one of 2,000 keys isn't seen", name)
+		case before.Version(some) != before.Version(all):
+			t.Errorf("%s: the version of one key is %s, want that of all, %s", name, before.Version(some), before.Version(all))
+		case name == "keyed" && (before.Before(all) == before.Version(all) || before.Rebase(before.Before(all), some) != before.Version(all)):
+			t.Errorf("%s: the version by the previous algorithm isn't recognised", name)
+		}
+	}
+	const want = "1:*:ca056381a2fdd651369f0ee29de8b659"
+	o := many(2000, "1")
+	if got := o.version(fingerprint.Hasher{}, all).String(); got != want {
+		t.Errorf("the version of 2,000 keys is %s, want %s, as when all keys were kept", got, want)
 	}
 }
 

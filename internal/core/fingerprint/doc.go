@@ -3,7 +3,8 @@
 //
 // A [Hasher] reduces an object to a [Content]: one short digest per key, never a
 // value. From a Content any number of versions can be taken, one per workload,
-// because a workload that names two keys must not notice a change of a third.
+// because a workload that names two keys must not notice a change of a third. Of an
+// object with too many keys, only the digest of the whole is kept.
 //
 //	content := hasher.Content(cm.Data, cm.BinaryData)
 //	version := content.Version(fingerprint.SomeKeys("nginx.conf"))

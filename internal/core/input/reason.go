@@ -122,7 +122,7 @@ const (
 	BeyondStrategy Reason = "BeyondStrategy"
 	// NoTemplate: the object has no pod template where its kind should have one.
 	NoTemplate Reason = "NoTemplate"
-	// TooManyKeys: a source has more keys than Lockstep keeps of one.
+	// TooManyKeys: a source has more keys than Lockstep keeps of one, so it is followed as a whole.
 	TooManyKeys Reason = "TooManyKeys"
 	// SourceUnknown: a source that an annotation names does not exist.
 	SourceUnknown Reason = "SourceUnknown"
@@ -209,13 +209,13 @@ func FollowExplanations() []Explanation {
 		{Evicted, "Every pod is newer than the change."},
 		{Refreshed, "The pods were touched so that the kubelets refresh their mounted files at once; nothing was restarted."},
 		{NotRefreshable, "A changed source is not mounted, or is read as environment or by sub-path, which only a restart repeats."},
-		{TooManySources, "The workload asks for more than 256 ConfigMaps and Secrets, their names have more than 16 KiB together, or `lockstep.dev/reload` has more than 64 patterns, 8 patterns that begin with a star, 8 stars in a pattern, 512 elements, or 32 KiB. If the pod template names more than 256, Lockstep follows only those that the annotation lists. The same reason reports more than 128 annotations that name a container, and a pod template with more than 64 KiB of names, keys and images. The workload is left alone until it asks for less. On a revisioned object: a revision of its namespace names so many that Lockstep does not know whether it uses this one. No owner is added, and an object with owners is deleted with the last of them."},
+		{TooManySources, "The workload asks for more than Lockstep follows for one workload: the message names the bound, and docs/reload.md lists all. The workload is left alone until it asks for less. On a revisioned object: a revision of its namespace names so many sources that Lockstep does not know whether it uses this one. No owner is added, and an object with owners is deleted with the last of them."},
 		{RecordTooNew, "A newer version of Lockstep wrote the record of this workload in a form that this one cannot read. The record stays untouched and the workload is not rolled out; run the newer version again."},
 		{RecordFull, "The workloads of this namespace take all that one namespace can have of a part of the record, or that part is full. This workload came last or asks for more than before, and is left alone until there is room: delete workloads that are not needed, or let them follow less."},
 		{RecordUnwritable, "A ConfigMap of the record (`lockstep-state-NN`) cannot be written: the event on it, `/readyz?verbose` and the log say why. Its workloads are followed from memory, and it is tried again; until then a restart of the controller forgets what was delivered to them meanwhile. All others are not affected."},
 		{BeyondStrategy, "The workload asks for `evict` or `refresh`, which do not change the pod template, and the change comes with the template (an image). Use `template`."},
 		{NoTemplate, "The object has no pod template at the path that was given for its kind, or uses that of an object that is not found or cannot be followed."},
-		{TooManyKeys, "A ConfigMap or Secret has more keys than Lockstep keeps of one: their names, with 32 bytes for each, have more than 64 KiB. Lockstep follows the workload's other sources, and this one again when it is smaller."},
+		{TooManyKeys, "The workload uses some keys of a ConfigMap or Secret that has more keys than Lockstep keeps of one: their names, with 17 bytes for each, take more than 16 KiB. Lockstep doesn't see which keys changed, so a change of any key rolls out the workload. Split the object to avoid that."},
 		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},
 		{Reloaded, "The pod template was changed to the current versions: one rollout."},
 		{ReloadOff, "The workload asks for ConfigMaps or Secrets, and this controller was started without following any."},

@@ -50,6 +50,10 @@ func (w Words) Knows(key string, _ map[string]string) bool {
 // followed.
 func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 	in := settings.Intent{Whole: true, Strategy: settings.StrategyTemplate, Quiet: w.Quiet}
+	if in.TooMany = settings.TooManyContainerKeys(workload, func(key string) bool { return w.Knows(key, nil) }); in.TooMany != "" {
+		in.Mode = settings.Follow
+		return in
+	}
 	if !w.IgnoreConfigMaps {
 		in.Listed = append(in.Listed, w.listed(input.KindConfigMap, workload[ConfigMapAnnotation], workload[w.AlternativeConfigMap])...)
 	}

@@ -1,6 +1,8 @@
 package legacy_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +90,22 @@ func TestIgnores(t *testing.T) {
 	words := legacy.Words{IgnoreSecrets: true}
 	if !words.Ignores(input.KindSecret) || words.Ignores(input.KindConfigMap) {
 		t.Error("only Secrets are to be ignored")
+	}
+}
+
+// TestLongListsAreRead: a list of the original's users may be longer than other annotations,
+// and one that is too long is reported instead of read in part.
+func TestLongListsAreRead(t *testing.T) {
+	t.Parallel()
+	for count, tooMany := range map[int]bool{250: false, 2000: true} {
+		names := make([]string, count)
+		for i := range names {
+			names[i] = fmt.Sprintf("a-long-name-of-a-source-%04d", i)
+		}
+		kept := settings.Limit(map[string]string{legacy.ConfigMapAnnotation: strings.Join(names, ",")})
+		got := legacy.Words{}.Intent(kept, nil)
+		if tooMany && (got.TooMany == "" || len(got.Listed) > 0 || got.Mode != settings.Follow) || !tooMany && (got.TooMany != "" || len(got.Listed) != count) {
+			t.Errorf("of %d names %d are followed, and it says %q", count, len(got.Listed), got.TooMany)
+		}
 	}
 }

@@ -20,6 +20,10 @@ const (
 	roomOfHold     = 40
 )
 
+// MaxRoom bounds the room for one workload: one namespace has that much of a ConfigMap of the
+// record. It is enough for about 240 sources or 80 images.
+const MaxRoom = 64 << 10
+
 // Room is how many bytes to keep free for an entry, so later states of its inputs can
 // always be written: another version, another revision, an undo, evictions.
 func (e Entry) Room() int {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -9,60 +10,79 @@ import (
 // Bounds of the settings that are kept of one object. A tenant can write 256 KiB of
 // annotations, and Lockstep keeps the settings of all objects in memory.
 const (
-	// maxReload bounds the annotation that lists sources, maxValue every other one.
-	maxReload = 32 << 10
+	// maxReload bounds the annotation that lists sources: those that a workload may follow fit
+	// (input.MaxInputs, input.MaxNames). maxValue bounds every other one of our own.
+	maxReload = 20 << 10
 	maxValue  = 1 << 10
-	// maxContainerKeys bounds the annotations that name a container.
+	// maxContainerKeys bounds the annotations that name a container, and those of a replaced
+	// tool that list sources; maxContainers bounds their bytes together.
 	maxContainerKeys = 128
+	maxContainers    = 16 << 10
 	// maxUnknownKeys bounds misspelt keys, which are kept to report them.
 	maxUnknownKeys = 16
 )
 
-// Limit bounds the settings of an object. It cuts a value that is too long just beyond its
-// bound, and keeps one key more than there may be, so their parser notices both.
-func Limit(all map[string]string) map[string]string {
-	var containers, unknown []string
-	for key, value := range all {
-		most := maxValue
-		switch key {
-		case Reload:
-			most = maxReload
-		case Quiet, Strategy, Hold, Release, Observe:
-		default:
-			if strings.HasPrefix(key, Prefix) {
-				unknown = append(unknown, key)
-			} else {
-				containers = append(containers, key)
+// Only keeps the given settings of an object on which others don't have a meaning.
+func Only(keys []string, all map[string]string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
+		if value, set := all[key]; set {
+			if kept == nil {
+				kept = map[string]string{}
 			}
-		}
-		if len(value) > most {
-			all[key] = strings.Clone(value[:most+1]) // A part of the value would keep it whole.
+			kept[key] = cut(value, maxValue)
 		}
 	}
-	drop(all, containers, maxContainerKeys+1)
-	drop(all, unknown, maxUnknownKeys)
+	return kept
+}
+
+// Limit bounds the settings of a workload. It cuts a value that is too long just beyond its
+// bound, and keeps one key more than there may be, so their parser notices both.
+func Limit(all map[string]string) map[string]string {
+	unknown, containers, size := 0, 0, 0
+	for _, key := range slices.Sorted(maps.Keys(all)) { // Equal annotations stay equal.
+		switch {
+		case key == Reload:
+			all[key] = cut(all[key], maxReload)
+		case slices.Contains(ForWorkloads(), key):
+			all[key] = cut(all[key], maxValue)
+		case strings.HasPrefix(key, Prefix) && unknown < maxUnknownKeys:
+			unknown++
+			all[key] = "" // Only the key is reported.
+		case !strings.HasPrefix(key, Prefix) && containers <= maxContainerKeys && size <= maxContainers:
+			containers++
+			all[key] = cut(all[key], maxContainers)
+			size += len(key) + len(all[key])
+		default:
+			delete(all, key)
+		}
+	}
 	return all
 }
 
-// drop removes the keys beyond the first ones, in order: equal annotations stay equal.
-func drop(all map[string]string, keys []string, most int) {
-	slices.Sort(keys)
-	for _, key := range keys[min(most, len(keys)):] {
-		delete(all, key)
+// cut cuts a value just beyond its bound. A part of the value would keep it whole in memory.
+func cut(value string, most int) string {
+	if len(value) <= most {
+		return value
 	}
+	return strings.Clone(value[:most+1])
 }
 
-// TooManyContainerKeys describes that more annotations with such a key name a container than
-// there may be, empty when they don't.
+// TooManyContainerKeys describes that more annotations with such a key name a container, or
+// list sources, than there may be, empty when they don't.
 func TooManyContainerKeys(annotations map[string]string, is func(key string) bool) string {
-	count := 0
-	for key := range annotations {
+	count, size := 0, 0
+	for key, value := range annotations {
 		if is(key) {
 			count++
+			size += len(key) + len(value)
 		}
 	}
-	if count <= maxContainerKeys {
-		return ""
+	switch {
+	case count > maxContainerKeys:
+		return fmt.Sprintf("it has more than %d annotations that name a container", maxContainerKeys)
+	case size > maxContainers:
+		return fmt.Sprintf("its annotations that name containers or list sources have more than %d KiB together", maxContainers>>10)
 	}
-	return fmt.Sprintf("it has more than %d annotations that name a container", maxContainerKeys)
+	return ""
 }

@@ -106,7 +106,7 @@ func ParsePlatform(text string) (string, error) {
 	}
 	parts := strings.Split(text, "/")
 	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") || strings.ContainsAny(text, " ,:") {
-		return "", fmt.Errorf("platform %q: want os/architecture, such as linux/amd64 or linux/arm/v7, or %s for the image of every platform", text, Index)
+		return "", fmt.Errorf("platform %q: want os/architecture, such as linux/amd64 or linux/arm/v7, or %s for the image of every platform", settings.Shorten(text), Index)
 	}
 	return text, nil
 }

@@ -75,12 +75,6 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			continue
 		}
 		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
-		if source != nil && source.TooManyKeys {
-			all.Findings = append(all.Findings, unread(ref.Source, entry))
-			all.Warnings = append(all.Warnings, input.Warning{Reason: input.TooManyKeys, Text: fmt.Sprintf(
-				"changes of %s are not delivered: the names of its keys, with 32 bytes for each, have more than %d KiB; split it", ref.Source, kube.MaxKeyBytes>>10)})
-			continue
-		}
 		o := i.observe(w, ref, source, entry)
 		o.Timeline.Record.Searched = ref.Listed && wasSearched(ref.Source, intent, entry)
 		v := Decide(o)
@@ -223,7 +217,8 @@ func refreshed(ref podrefs.Ref) input.Extent {
 }
 
 // warnings are probable mistakes: an annotation names a source that doesn't exist, or a
-// setting on the source has no effect.
+// setting on the source has no effect. Of a source with too many keys, Lockstep doesn't see
+// which ones changed.
 func warnings(ref podrefs.Ref, source *kube.Source) []input.Warning {
 	if source == nil {
 		if !ref.Listed {
@@ -231,11 +226,15 @@ func warnings(ref podrefs.Ref, source *kube.Source) []input.Warning {
 		}
 		return []input.Warning{{Reason: input.SourceUnknown, Text: "the annotation names " + ref.Source.String() + ", which does not exist"}}
 	}
-	wrong := settings.ScopeProblems(source.Annotations)
-	if len(wrong) == 0 {
-		return nil
+	var all []input.Warning
+	if source.Content.IsWhole() && !source.Content.Version(ref.Keys).IsContentOf(ref.Keys) {
+		all = append(all, input.Warning{Reason: input.TooManyKeys, Text: fmt.Sprintf(
+			"a change of any key of %s rolls out the workload, which uses some of them: its keys need more than %d KiB of memory; split it", ref.Source, fingerprint.MaxKeys>>10)})
 	}
-	return []input.Warning{{Reason: input.InvalidAnnotation, Text: source.ID.String() + ": " + wrong[0].String() + "; it has no effect"}}
+	if wrong := settings.ScopeProblems(source.Annotations); len(wrong) > 0 {
+		all = append(all, input.Warning{Reason: input.InvalidAnnotation, Text: source.ID.String() + ": " + wrong[0].String() + "; it has no effect"})
+	}
+	return all
 }
 
 // changedAt is when the content last changed, as far as known. For a change that no watch

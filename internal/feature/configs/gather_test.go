@@ -179,26 +179,42 @@ func TestAssessUnreadable(t *testing.T) {
 	}
 }
 
-// TestAssessTooManyKeys: a source that is too large for Lockstep stays on record as it was
-// delivered, is reported with the bound, and the others are followed.
+// TestAssessTooManyKeys: a source with more keys than Lockstep keeps is followed as a whole, and
+// its hold applies. Only a workload that uses some of its keys is warned, with the bound.
 func TestAssessTooManyKeys(t *testing.T) {
 	t.Parallel()
-	large := source(input.ConfigMap("app"), "2")
-	large.TooManyKeys, large.Content = true, fingerprint.Content{}
-	view := clusterOf(large, source(input.Secret("db"), "2"))
-	all, err := inputs(view).Assess(t.Context(), web(), reload("auto,secret/db"), given(map[input.ID]string{input.ConfigMap("app"): "1", input.Secret("db"): "1"}), (&history{}).ask)
-	if err != nil {
-		t.Fatal(err)
+	app := input.ConfigMap("app")
+	many := func(value string) fingerprint.Content {
+		data := map[string]string{"key": value}
+		for i := range 2000 {
+			data[fmt.Sprint("key-", i)] = ""
+		}
+		return fingerprint.Hasher{}.Content(data, nil)
 	}
-	got := map[input.ID]input.Reason{}
-	for _, f := range all.Findings {
-		got[f.ID] = f.Reason
-	}
-	if diff := cmp.Diff(map[input.ID]input.Reason{input.ConfigMap("app"): input.Unreadable, input.Secret("db"): input.Changed}, got); diff != "" {
-		t.Errorf("findings (-want +got)\n%s", diff)
-	}
-	if len(all.Warnings) != 1 || all.Warnings[0].Reason != input.TooManyKeys || !strings.Contains(all.Warnings[0].Text, "configmap/app") || !strings.Contains(all.Warnings[0].Text, "64 KiB; split it") {
-		t.Errorf("the warnings are %v, want one that names the source, the bound and the way out", all.Warnings)
+	for name, keys := range map[string]fingerprint.Keys{"All": fingerprint.AllKeys(), "Some": fingerprint.SomeKeys("key-1")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			large, w, e := source(app, ""), web(), given(nil)
+			large.Content, large.Annotations = many("2"), map[string]string{settings.Hold: "until Monday"}
+			w.Refs[0].Keys = keys
+			e.Inputs[app] = record.Delivered{Version: many("1").Version(keys)}
+			all, err := inputs(clusterOf(large)).Assess(t.Context(), w, reload("auto"), e, (&history{}).ask)
+			if err != nil || len(all.Findings) != 1 {
+				t.Fatalf("%d findings, error %v", len(all.Findings), err)
+			}
+			if f := all.Findings[0]; f.Reason != input.Changed || f.Standing != input.Due || len(f.Bars) != 1 || f.Bars[0].Reason != input.Held {
+				t.Errorf("a changed and held source is %v, %s, bars %v", f.Standing, f.Reason, f.Bars)
+			}
+			if name == "All" {
+				if len(all.Warnings) > 0 {
+					t.Errorf("a workload that uses all keys is warned: %v", all.Warnings)
+				}
+				return
+			}
+			if len(all.Warnings) != 1 || all.Warnings[0].Reason != input.TooManyKeys || !strings.Contains(all.Warnings[0].Text, "configmap/app") || !strings.Contains(all.Warnings[0].Text, "16 KiB of memory; split it") {
+				t.Errorf("the warnings are %v, want one that names the source, the bound and the way out", all.Warnings)
+			}
+		})
 	}
 }
 

@@ -2,9 +2,11 @@ package rollouts
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -50,10 +52,15 @@ func (in Observation) excess() string {
 		ids = append(ids, f.ID)
 	}
 	excess := cmp.Or(in.Intent.TooMany, in.TooMany, input.Excess(ids))
-	if excess == "" && in.asksToBeFollowed() {
+	switch {
+	case excess != "":
+		return excess
+	case !in.followsWhatIsOnRecord() && in.room() > record.MaxRoom:
+		return fmt.Sprintf("it follows %d ConfigMaps, Secrets and images, which need more than %d KiB on record", len(ids), record.MaxRoom>>10)
+	case in.asksToBeFollowed():
 		return in.State.TooLarge
 	}
-	return excess
+	return ""
 }
 
 // mistake is a decision to wait until a user has corrected something. The record stays as

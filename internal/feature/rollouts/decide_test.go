@@ -218,3 +218,42 @@ func TestSameSituationSameWords(t *testing.T) {
 		}
 	}
 }
+
+// TestOneWorkloadBeyondTheRecord: a workload that can't fit on record, even alone, is told to
+// follow less, and not that others take its room. One that is on record already stays followed.
+func TestOneWorkloadBeyondTheRecord(t *testing.T) {
+	t.Parallel()
+	sources := func(kind input.Kind, count, length int) Observation {
+		in := Observation{Intent: auto(), Entry: record.Entry{ID: "Deployment.apps/shop/web", UID: "4711"}, Now: now}
+		for i := range count {
+			f := inStep(input.ID{Kind: kind, Name: fmt.Sprintf("%0*d", length, i)})
+			in.Findings = append(in.Findings, f)
+		}
+		return in
+	}
+	known := sources(input.KindImage, 120, 5)
+	known.Entry.Inputs = map[input.ID]record.Delivered{}
+	for _, f := range known.Findings {
+		known.Entry.Inputs[f.ID] = record.Delivered{Version: f.Current}
+	}
+	cases := map[string]struct {
+		reason string
+		in     Observation
+		want   bool
+	}{
+		"Sources":     {"most names are shorter", sources(input.KindConfigMap, 230, 24), false},
+		"LongNames":   {"within the bounds of count and names", sources(input.KindConfigMap, 240, 60), true},
+		"Images":      {"more than any pod has", sources(input.KindImage, 80, 5), false},
+		"ManyImages":  {"fewer than there may be annotations", sources(input.KindImage, 120, 5), true},
+		"KnownImages": {"an earlier program put it on record", known, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := Decide(tc.in)
+			if got := d.Reason == input.TooManySources; got != tc.want || got && !strings.Contains(d.Message, "64 KiB on record") {
+				t.Errorf("%s: %s %q, room %d", tc.reason, d.Reason, d.Message, tc.in.room())
+			}
+		})
+	}
+}

@@ -118,3 +118,45 @@ func TestHoldOnRecord(t *testing.T) {
 	delete(s.workload.Annotations, settings.Hold)
 	look(record.Hold{})
 }
+
+// TestHoldBesideAMistake: a hold that is set or removed while another setting isn't understood
+// is on record as it is, so a later undo neither ends it nor brings it back.
+func TestHoldBesideAMistake(t *testing.T) {
+	t.Parallel()
+	on, undone := record.Hold{On: true, By: "freeze"}, record.Hold{On: true, By: "freeze", Undone: true}
+	cases := map[string]struct {
+		reason   string
+		onRecord record.Hold
+		held     bool // by the annotation
+		replaced bool // another template than on record
+		want     record.Hold
+	}{
+		"Set":     {reason: "an undo may remove its annotation", held: true, want: on},
+		"Removed": {reason: "a later undo wasn't what removed it", onRecord: on},
+		"Lost":    {reason: "it is judged after the mistake whether an undo removed it", onRecord: on, replaced: true, want: on},
+		"Undone":  {reason: "it counts until a release", onRecord: undone, want: undone},
+		"Anew":    {reason: "a new one replaces it", onRecord: undone, held: true, want: on},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			s.workload = templated()
+			s.workload.Annotations = map[string]string{settings.Reload: "auto", settings.Quiet: "soon"}
+			s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Hold: tc.onRecord, Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
+			s.entry.Template = s.workload.Template()
+			if tc.replaced {
+				s.entry.Template = record.Template{Generation: 8, Sum: "before"}
+			}
+			if tc.held {
+				s.workload.Annotations[settings.Hold] = "freeze"
+			}
+			if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, s.entry.Hold); diff != "" || s.entry.Decision.Reason != input.InvalidAnnotation {
+				t.Errorf("%s: decided %s, on record (-want +got)\n%s", tc.reason, s.entry.Decision.Reason, diff)
+			}
+		})
+	}
+}

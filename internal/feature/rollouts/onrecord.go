@@ -92,13 +92,17 @@ func (r *Reconciler) note(w *kube.Workload, in Observation, d Decision) error {
 }
 
 // noteMistake records what a user has to correct, and stops the maximum delay, because
-// the workload can't be rolled out until then. Everything else on record stays as it is.
+// the workload can't be rolled out until then. A hold doesn't depend on the mistake.
+// Everything else on record stays as it is.
 func (r *Reconciler) noteMistake(w *kube.Workload, in Observation, d Decision) error {
 	if in.Entry.TooNew || in.Entry.Lost || !in.Entry.IsKnown() && (in.RecordFull != "" || !r.reserveForNew(w, in.Entry)) {
 		return nil
 	}
 	e := in.Entry.Clone()
 	e.DelaySince = time.Time{}
+	if in.Entry.IsKnown() {
+		e.Hold = in.holdBesideMistake(w.Template())
+	}
 	return r.putNote(w, in, d, e)
 }
 

@@ -97,7 +97,7 @@ type Tree struct {
 // mistake it doesn't return a tree, because a partial set is worse than the set that is
 // already in place.
 func Plan(objects []Object, rules Rules) (Tree, error) {
-	if err := rules.tooLarge(objects); err != nil && !rules.LeaveOut {
+	if err := rules.tooLarge(objects); err != nil {
 		return Tree{}, err
 	}
 	p := planner{rules: rules, byPath: map[string]File{}, below: map[string]File{}, unused: rules.itemSet()}
@@ -187,7 +187,7 @@ func (p *planner) refuse(mistake error) {
 
 func (p *planner) addObject(o Object) {
 	if o.Omitted > 0 {
-		p.leftOut.add(fmt.Errorf("%s is left out: with its %s the set would have more than %s", o.Ref, Bytes(o.Omitted), Bytes(p.rules.MaxBytes)))
+		p.leftOut.add(p.rules.omission(o))
 		return
 	}
 	if p.rules.Subdirs && len(o.Subdir) > MaxSubdir {

@@ -83,8 +83,9 @@ type Rules struct {
 	// Shared means that the objects come from several namespaces, whose users may not trust each
 	// other.
 	Shared bool
-	// MaxBytes is how much the objects may weigh together; 0 means no limit.
-	MaxBytes int64
+	// MaxBytes is how much the objects may weigh together; 0 means no limit. Share is how much of
+	// it the objects of one namespace may weigh if the set is Shared; 0 means all.
+	MaxBytes, Share int64
 	// Later means that an earlier set is in place, and Owners maps paths to the namespaces that
 	// had them first; see Since.
 	Later  bool

@@ -51,9 +51,28 @@ func (e *SizeError) Error() string {
 		e.Total, e.Limit, e.Largest, e.LargestWeight)
 }
 
+// Fits reports whether objects of this total weight fit, of which those of one namespace weigh
+// so much.
+func (r Rules) Fits(namespace, total int64) bool {
+	return (r.MaxBytes == 0 || total <= r.MaxBytes) && (r.Share == 0 || namespace <= r.Share)
+}
+
+// SkipsLarge reports whether objects that don't fit are left out, so other objects don't wait for
+// them. In a set of several namespaces that includes the first set: a pod must start even if one
+// tenant's objects are too large.
+func (r Rules) SkipsLarge() bool { return r.LeaveOut || r.Shared }
+
+// omission explains why an object is left out.
+func (r Rules) omission(o Object) error {
+	if r.Share > 0 {
+		return fmt.Errorf("%s is left out: with its %s the set would have more than %s, or more than %s from namespace %s", o.Ref, Bytes(o.Omitted), Bytes(r.MaxBytes), Bytes(r.Share), o.Namespace)
+	}
+	return fmt.Errorf("%s is left out: with its %s the set would have more than %s", o.Ref, Bytes(o.Omitted), Bytes(r.MaxBytes))
+}
+
 // tooLarge returns an error when contents were omitted.
 func (r Rules) tooLarge(objects []Object) error {
-	if !slices.ContainsFunc(objects, func(o Object) bool { return o.Omitted > 0 }) {
+	if r.SkipsLarge() || !slices.ContainsFunc(objects, func(o Object) bool { return o.Omitted > 0 }) {
 		return nil
 	}
 	e := &SizeError{Limit: Bytes(r.MaxBytes)}

@@ -98,7 +98,7 @@ func TestOwners(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	omitted := filemap.Object{Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: "a", Name: "large"}, Omitted: 3 << 20}
 	objects := []filemap.Object{omitted, of("b", 1, "x")}
-	_, err := filemap.Plan(objects, filemap.Rules{MaxBytes: 2 << 20, Shared: true, Later: true})
+	_, err := filemap.Plan(objects, filemap.Rules{MaxBytes: 2 << 20, Later: true})
 	if _, large := errors.AsType[*filemap.SizeError](err); !large {
 		t.Fatalf("error %v", err)
 	}
@@ -107,9 +107,14 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
 	}
-	tree, err := filemap.Plan(objects, filemap.Rules{MaxBytes: 2 << 20, LeaveOut: true})
-	if err != nil || len(tree.Files) != 1 || !strings.Contains(fmt.Sprint(tree.LeftOut), "configmap/a/large is left out: with its 3.0 MiB the set would have more than 2.0 MiB") {
-		t.Errorf("files %v, left out %v, error %v", tree.Files, tree.LeftOut, err)
+	for want, rules := range map[string]filemap.Rules{
+		"more than 2.0 MiB": {MaxBytes: 2 << 20, LeaveOut: true},
+		"more than 2.0 MiB, or more than 1.0 MiB from namespace a": {MaxBytes: 2 << 20, Share: 1 << 20, Shared: true}, // even in the first set
+	} {
+		tree, err := filemap.Plan(objects, rules)
+		if err != nil || len(tree.Files) != 1 || !strings.HasSuffix(fmt.Sprint(tree.LeftOut), "configmap/a/large is left out: with its 3.0 MiB the set would have "+want) {
+			t.Errorf("files %v, left out %v, error %v", tree.Files, tree.LeftOut, err)
+		}
 	}
 }
 

@@ -27,7 +27,8 @@ type Inventory struct {
 
 	mu      sync.Mutex
 	sources map[string]*sourceState
-	used    int64 // the weight of all objects that were admitted
+	used    int64            // the weight of all objects that were admitted
+	usedBy  map[string]int64 // the same for each namespace
 	first   time.Time
 	last    time.Time
 	version int
@@ -49,7 +50,7 @@ type sourceState struct {
 // NewInventory returns an inventory in which no source was read yet. It calls wake after
 // every change.
 func NewInventory(opts Options, store Store, now func() time.Time, wake func()) *Inventory {
-	inv := &Inventory{opts: opts, store: store, now: now, wake: wake, sources: map[string]*sourceState{}}
+	inv := &Inventory{opts: opts, store: store, now: now, wake: wake, sources: map[string]*sourceState{}, usedBy: map[string]int64{}}
 	for _, s := range opts.Sources {
 		inv.sources[s.Name] = &sourceState{
 			Source: s, objects: map[filemap.Ref]filemap.Object{}, admitted: map[filemap.Ref]int64{}, deleted: map[filemap.Ref]bool{},
@@ -58,8 +59,8 @@ func NewInventory(opts Options, store Store, now func() time.Time, wake func()) 
 	return inv
 }
 
-// Admit reports whether an object of this weight fits beside all others, and reserves room for
-// it. The contents of an object that doesn't fit are not kept; Put and Replace receive it with
+// Admit reports whether an object of this weight fits beside all others, and beside those of its
+// namespace, and reserves room for it. The first one wins. The contents of an object that doesn't fit are not kept; Put and Replace receive it with
 // Omitted instead. Until the next Put or Replace an object counts with the larger of its
 // versions, because a list that fails leaves the old one in place.
 func (inv *Inventory) Admit(source string, ref filemap.Ref, weight int64) bool {
@@ -69,16 +70,25 @@ func (inv *Inventory) Admit(source string, ref filemap.Ref, weight int64) bool {
 	if s == nil || weight <= s.admitted[ref] {
 		return true
 	}
-	if limit := inv.opts.Rules.MaxBytes; limit > 0 && inv.used-s.admitted[ref]+weight > limit {
+	if !inv.fits(ref.Namespace, weight-s.admitted[ref]) {
 		return false
 	}
 	inv.weigh(s, ref, weight)
 	return true
 }
 
+// fits reports whether a namespace can have that much more.
+func (inv *Inventory) fits(namespace string, more int64) bool {
+	return inv.opts.Rules.Fits(inv.usedBy[namespace]+more, inv.used+more)
+}
+
 // weigh sets the admitted weight of an object.
 func (inv *Inventory) weigh(s *sourceState, ref filemap.Ref, weight int64) {
 	inv.used += weight - s.admitted[ref]
+	inv.usedBy[ref.Namespace] += weight - s.admitted[ref]
+	if inv.usedBy[ref.Namespace] == 0 {
+		delete(inv.usedBy, ref.Namespace)
+	}
 	s.admitted[ref] = weight
 	if weight == 0 {
 		delete(s.admitted, ref)
@@ -90,20 +100,20 @@ func (inv *Inventory) weigh(s *sourceState, ref filemap.Ref, weight int64) {
 func (inv *Inventory) Readmits(source string) bool {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	var all, least int64
+	var all int64
+	omitted, one := false, false
 	for name, s := range inv.sources {
-		for _, o := range s.objects {
+		for ref, o := range s.objects {
 			all += o.Omitted
-			if name == source && o.Omitted > 0 && (least == 0 || o.Omitted < least) {
-				least = o.Omitted
+			if name == source && o.Omitted > 0 {
+				omitted, one = true, one || inv.fits(ref.Namespace, o.Omitted)
 			}
 		}
 	}
-	need := all
-	if inv.opts.Rules.LeaveOut {
-		need = least
+	if inv.opts.Rules.SkipsLarge() {
+		return one
 	}
-	return least > 0 && inv.used+need <= inv.opts.Rules.MaxBytes
+	return omitted && inv.opts.Rules.Fits(0, inv.used+all)
 }
 
 // Weight is what the sources hold, as Rules.MaxBytes counts it.

@@ -170,3 +170,35 @@ func TestAdmit(t *testing.T) {
 		t.Error("it is gone")
 	}
 }
+
+// TestShares: a namespace that has its share of the size limit leaves room for the others, and
+// gets room again only by its own objects.
+func TestShares(t *testing.T) {
+	const mib = 1 << 20
+	opts := podsync.Options{Sources: []podsync.Source{{Name: "all"}}, Rules: filemap.Rules{MaxBytes: 8 * mib, Share: 2 * mib, Shared: true}}
+	inv := podsync.NewInventory(opts, newWorld(), time.Now, func() {})
+	of := func(namespace, name string, size int64) filemap.Object {
+		return filemap.Object{Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: namespace, Name: name}, Entries: []filemap.Entry{{Key: "k", Size: size}}}
+	}
+	admit := func(want bool, o filemap.Object) {
+		t.Helper()
+		if got := inv.Admit("all", o.Ref, o.Weight()); got != want {
+			t.Errorf("%s of %s: %v", filemap.Bytes(o.Weight()), o.Ref, got)
+		}
+		if !want {
+			o.Omitted, o.Entries = o.Weight(), nil
+		}
+		inv.Put("all", o)
+	}
+	admit(true, of("greedy", "one", 2*mib))
+	admit(false, of("greedy", "two", mib))
+	admit(true, of("modest", "one", 2*mib))
+	inv.Remove("all", of("modest", "one", 0).Ref)
+	if inv.Readmits("all") {
+		t.Error("what another namespace gives up makes room for one that has its share")
+	}
+	admit(true, of("greedy", "one", mib))
+	if !inv.Readmits("all") {
+		t.Error("its own object that shrank doesn't make room")
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,9 +22,15 @@ type shape struct {
 	revision func(n int, r *appsv1.ReplicaSet)
 }
 
+// fat is nearly as much as an object can have.
+const fat = 1_200_000
+
 // shapedAttacks put as much into single fields as the API server accepts.
 func shapedAttacks() []attack {
-	const fat = 1_200_000
+	return slices.Concat(shapedApps(), shapedConfigs(), shapedRevisions())
+}
+
+func shapedApps() []attack {
 	return []attack{
 		{
 			name: "references", about: "1,700 names in envFrom each, without an annotation", apps: 250, memory: true,
@@ -65,6 +72,24 @@ func shapedAttacks() []attack {
 			}},
 		},
 		{
+			name: "images", about: "128 images each of a registry that accepts requests and doesn't answer", apps: 150,
+			flags: withImages + "--plain-http-registry {registry}",
+			shape: shape{app: func(i int, d *appsv1.Deployment) {
+				spec := &d.Spec.Template.Spec
+				for n := range 128 {
+					c := *spec.Containers[0].DeepCopy()
+					c.Name = fmt.Sprint("c", n)
+					spec.Containers = append(spec.Containers, c)
+					d.Annotations["image.lockstep.dev/"+c.Name] = fmt.Sprintf("{registry}/silent/app:v%d-%d", i, n)
+				}
+			}},
+		},
+	}
+}
+
+func shapedConfigs() []attack {
+	return []attack{
+		{
 			name: "owned", about: "an owner with a UID of 1.2 MB each", configs: 200, flags: "--revisions", memory: true,
 			shape: shape{config: func(_ int, c *corev1.ConfigMap) {
 				c.Labels = map[string]string{"lockstep.dev/revisioned": "true"}
@@ -91,6 +116,11 @@ func shapedAttacks() []attack {
 				}
 			}},
 		},
+	}
+}
+
+func shapedRevisions() []attack {
+	return []attack{
 		{
 			name: "shown", about: "20 old revisions each that show 64 KB; one change while the program is down",
 			apps: 32, configs: 1, onApps: reload("configmap/*"), revisions: 20, down: true, memory: true,
@@ -115,19 +145,6 @@ func shapedAttacks() []attack {
 					}
 				},
 			},
-		},
-		{
-			name: "images", about: "128 images each of a registry that accepts requests and doesn't answer", apps: 150,
-			flags: withImages + "--plain-http-registry {registry}",
-			shape: shape{app: func(i int, d *appsv1.Deployment) {
-				spec := &d.Spec.Template.Spec
-				for n := range 128 {
-					c := *spec.Containers[0].DeepCopy()
-					c.Name = fmt.Sprint("c", n)
-					spec.Containers = append(spec.Containers, c)
-					d.Annotations["image.lockstep.dev/"+c.Name] = fmt.Sprintf("{registry}/silent/app:v%d-%d", i, n)
-				}
-			}},
 		},
 	}
 }

@@ -124,7 +124,7 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 }
 
 // IsWhole reports whether the object has too many keys. Lockstep then sees only that something
-// changed: every version is one of all keys.
+// changed: the sum of every version covers all keys.
 func (c Content) IsWhole() bool {
 	return c.names == unique.Handle[string]{} && c.sums != ""
 }
@@ -156,7 +156,11 @@ func (c Content) version(algorithm string, salt []byte, keys Keys) Version {
 		if algorithm == c.common().before {
 			whole = c.sums[sumSize:]
 		}
-		return Version{Basis: algorithm + ":" + AllKeys().ID(), Sum: hex.EncodeToString([]byte(whole))}
+		basis := algorithm + ":" + keys.ID()
+		if !keys.all {
+			basis += wholeMark
+		}
+		return Version{Basis: basis, Sum: hex.EncodeToString([]byte(whole))}
 	}
 	names := ""
 	if c.sums != "" {

@@ -1,5 +1,7 @@
 package fingerprint
 
+import "strings"
+
 // Before is the version of the given keys by the previous algorithm, zero when there was
 // none.
 func (c Content) Before(keys Keys) Version {
@@ -12,14 +14,26 @@ func (c Content) Before(keys Keys) Version {
 
 // Rebase converts a version of the previous algorithm to this one, so the two can be
 // compared: the current version when the content is still the same, and otherwise one
-// that differs from it. Versions of any other basis are returned unchanged.
+// that differs from it. The same for a version from before the object got too many keys, or
+// when it had too many: it has changed since. Versions of any other basis are returned unchanged.
 func (c Content) Rebase(v Version, keys Keys) Version {
-	before := c.Before(keys)
+	now, before := c.Version(keys), c.Before(keys)
 	switch {
-	case before.IsZero() || v.Basis != before.Basis:
+	case v.IsZero() || v.Comparable(now):
 		return v
 	case v == before:
-		return c.Version(keys)
+		return now
+	case v.Comparable(before):
+		return Version{Basis: now.Basis, Sum: v.Sum}
+	case !v.covers(now) && !v.covers(before):
+		return v
+	case v.IsAbsent():
+		return Version{Basis: now.Basis, Sum: absent}
 	}
-	return Version{Basis: c.Version(keys).Basis, Sum: v.Sum}
+	return now.Unknown()
+}
+
+// covers reports whether two versions are of the same keys, though one of them may include all.
+func (v Version) covers(other Version) bool {
+	return strings.TrimSuffix(v.Basis, wholeMark) == strings.TrimSuffix(other.Basis, wholeMark)
 }

@@ -10,6 +10,9 @@ const (
 	unknown = "unknown"
 )
 
+// wholeMark ends the basis of some keys when the sum covers all of them.
+const wholeMark = "+"
+
 // digestBasis is the basis of an image's version: the digest of its manifestcomputed by
 // the registry.
 const digestBasis = "sha256"
@@ -24,7 +27,8 @@ const shortSize = 10
 // means that nothing is known.
 type Version struct {
 	// Basis is what the sum covers and how: "1:*" is algorithm 1 over all keys of a
-	// source, "sha256" is the manifest of an image.
+	// source, "1:0e1d55c7" over some, "1:0e1d55c7+" over all because the source has too many
+	// to know these, "sha256" is the manifest of an image.
 	Basis string
 	// Sum is the digest in hex, "absent" for an object that does not exist, or
 	// "unknown" for content that no process saw.
@@ -76,7 +80,8 @@ func (v Version) KeyID() string {
 
 // IsContentOf reports whether the version identifies the content of these keys.
 func (v Version) IsContentOf(keys Keys) bool {
-	return strings.HasSuffix(v.Basis, ":"+keys.ID()) && v.Sum != absent && v.Sum != unknown
+	covered := strings.HasSuffix(v.Basis, ":"+keys.ID()) || keys.all && strings.HasSuffix(v.Basis, wholeMark)
+	return covered && v.Sum != absent && v.Sum != unknown
 }
 
 // Unknown is a version of the same basis that no content has: any current version differs

@@ -100,18 +100,13 @@ func firstSight(o Observation) (Verdict, bool) {
 }
 
 // measuredOtherwise: a template that uses other keys loads them with its rollout. Until
-// that begins, pods run the version on record. A source that got too many keys, or no longer
-// has too many, changed without a rollout.
+// that begins, pods run the version on record.
 func measuredOtherwise(o Observation) (Verdict, bool) {
-	switch {
-	case o.Delivered.Comparable(o.Current):
-		return Verdict{}, false
-	case o.Unrolled:
-		return Verdict{input.Settled, input.NewBasis}, true
-	case o.Timeline.ChangedSinceFollowed() && !o.waitedFor():
-		return Verdict{input.Due, input.Changed}, true
+	standing := input.Record
+	if o.Unrolled {
+		standing = input.Settled
 	}
-	return Verdict{input.Record, input.NewBasis}, true
+	return Verdict{standing, input.NewBasis}, !o.Delivered.Comparable(o.Current)
 }
 
 // equal, unless another version was delivered to the pods meanwhile and the content has

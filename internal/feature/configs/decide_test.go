@@ -173,27 +173,12 @@ func decideCases() map[string]decideCase {
 		},
 		"OtherKeys": {
 			"a changed list of keys is a new baseline",
-			seen{Given: other, Current: v1, Content: exactly(50), Template: exactly(60)},
-			recorded(input.NewBasis),
-		},
-		"OtherKeysAtStart": {
-			"nor does an upgrade restart pods: no watch saw the source change",
-			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(40)},
-			recorded(input.NewBasis),
-		},
-		"TooManyKeys": {
-			"a source that got too many keys has changed, and the used ones may have",
-			seen{Given: other, Current: v1, Content: exactly(50), Template: upTo(40)},
-			due,
-		},
-		"ArrivedWithTooManyKeys": {
-			"the pods have waited for it",
-			seen{Given: fingerprint.Version{Basis: "0:*", Sum: "absent"}, Current: v1, Content: exactly(50), Template: upTo(40), Required: true, New: true},
+			seen{Given: other, Current: v1, Content: exactly(50)},
 			recorded(input.NewBasis),
 		},
 		"AbsentOtherKeys": {
 			"also when the source did not exist",
-			seen{Given: fingerprint.Version{Basis: "0:*", Sum: "absent"}, Current: v1, Content: exactly(50), Template: exactly(60)},
+			seen{Given: fingerprint.Version{Basis: "0:*", Sum: "absent"}, Current: v1, Content: exactly(50)},
 			recorded(input.NewBasis),
 		},
 		"InStep": {

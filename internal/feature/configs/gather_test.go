@@ -179,6 +179,35 @@ func TestAssessUnreadable(t *testing.T) {
 	}
 }
 
+// TestAssessGrownKeys: a source that got too many keys while no process ran has changed, and so has
+// one that has fewer again. A workload that uses some of them is rolled out.
+func TestAssessGrownKeys(t *testing.T) {
+	t.Parallel()
+	app, keys := input.ConfigMap("app"), fingerprint.SomeKeys("key-1")
+	content := func(n int) fingerprint.Content {
+		data := map[string]string{}
+		for i := range n {
+			data[fmt.Sprint("key-", i)] = ""
+		}
+		return fingerprint.Hasher{}.Content(data, nil)
+	}
+	for name, c := range map[string]struct{ delivered, now int }{"Grown": {2, 2000}, "Shrunk": {2000, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changed, w, e := source(app, ""), web(), given(nil)
+			changed.Content, w.Refs[0].Keys = content(c.now), keys
+			e.Inputs[app] = record.Delivered{Version: content(c.delivered).Version(keys)}
+			all, err := inputs(clusterOf(changed)).Assess(t.Context(), w, reload("auto"), e, (&history{}).ask)
+			if err != nil || len(all.Findings) != 1 {
+				t.Fatalf("%d findings, error %v", len(all.Findings), err)
+			}
+			if f := all.Findings[0]; f.Standing != input.Due || f.Reason != input.Changed {
+				t.Errorf("the source is %v, %s", f.Standing, f.Reason)
+			}
+		})
+	}
+}
+
 // TestAssessTooManyKeys: a source with more keys than Lockstep keeps is followed as a whole, and
 // its hold applies. Only a workload that uses some of its keys is warned, with the bound.
 func TestAssessTooManyKeys(t *testing.T) {

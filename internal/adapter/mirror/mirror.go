@@ -22,8 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 )
 
 // Slim is the part of an API object that a mirror keeps.
@@ -93,9 +91,6 @@ type Mirror[T Slim[T]] struct {
 
 	// refusals counts consecutive refusals.
 	refusals atomic.Int32
-	// page is the number of objects in the next page of a list. Only the reflector's
-	// goroutine uses it.
-	page int64
 }
 
 // New makes a mirror that is empty until Run.
@@ -130,28 +125,22 @@ type Scope struct {
 // permissions are missing or kinds aren't installed.
 func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	options := func(raw *metav1.ListOptions) client.ListOption {
-		// The client overrides the raw continuation with its own.
-		o := &client.ListOptions{Raw: raw, Namespace: sc.Namespace, LabelSelector: sc.Selector, Continue: raw.Continue}
+		o := &client.ListOptions{Raw: raw, Namespace: sc.Namespace, LabelSelector: sc.Selector}
 		if sc.Name != "" {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", sc.Name)
 		}
 		return o
 	}
 	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list := sc.List.DeepCopyObject().(client.ObjectList)
-			o.ResourceVersion = pagedVersion(o.ResourceVersion)
-			if o.Continue == "" {
-				m.page = pages.First
-			}
-			var err error
-			if m.page, err = pages.Read(ctx, c, list, m.page, options(&o)); err != nil {
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			all, err := m.listAll(ctx, c, sc.List.DeepCopyObject().(client.ObjectList), options(nil))
+			if err != nil {
 				err = m.link.report(err)
 				m.restAfter(ctx, err)
 				return nil, err
 			}
 			m.refusals.Store(0)
-			return m.slimPage(list)
+			return all, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := openWatch(ctx, func(ctx context.Context) (watch.Interface, error) {
@@ -166,7 +155,6 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	// The reflector logs each failed attempt; the link reports each change instead.
 	silent := logr.Discard()
 	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent, Backoff: afterOutage()})
-	reflector.WatchListPageSize = pages.First // The size of each page replaces it.
 	reflector.RunWithContext(logr.NewContext(ctx, silent))
 }
 

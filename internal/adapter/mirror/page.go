@@ -1,23 +1,15 @@
 package mirror
 
 import (
-	"fmt"
+	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// pagedVersion makes the API server respect the page size. For version "0" it returns everything
-// at once, regardless of the limit: at 17,500 Secrets of 20 KB that is 350 MB in one response.
-func pagedVersion(resourceVersion string) string {
-	if resourceVersion == "0" {
-		return ""
-	}
-	return resourceVersion
-}
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
+)
 
 // listed carries a slim copy through the reflector, which needs API objects.
 type listed[T any] struct{ item T }
@@ -28,19 +20,20 @@ func (l *listed[T]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjec
 // DeepCopyObject implements runtime.Object; copies are never changed.
 func (l *listed[T]) DeepCopyObject() runtime.Object { return l }
 
-// slimPage replaces a page's objects by slim copies. It skips unreadable objects.
-func (m *Mirror[T]) slimPage(list client.ObjectList) (runtime.Object, error) {
-	page := &internalversion.List{}
-	page.ResourceVersion, page.Continue = list.GetResourceVersion(), list.GetContinue()
-	page.RemainingItemCount = list.GetRemainingItemCount()
-	err := meta.EachListItem(list, func(object runtime.Object) error {
-		if item, err := m.options.Slim(object); err == nil {
-			page.Items = append(page.Items, &listed[T]{item})
+// listAll reads all pages of a list and keeps slim copies. It skips unreadable objects. The
+// reflector's own pages are not used: if the API server forgets a list halfway, the reflector asks
+// for everything in one answer. The list is always the newest one: for version "0" the API server
+// returns everything at once, regardless of the limit, which is 350 MB for 17,500 Secrets of 20 KB.
+func (m *Mirror[T]) listAll(ctx context.Context, c client.Reader, list client.ObjectList, options client.ListOption) (runtime.Object, error) {
+	all := &internalversion.List{}
+	for object, err := range pages.Items(ctx, c, list, options) {
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read a list of %s: %w", m.options.Name, err)
+		if item, err := m.options.Slim(object); err == nil {
+			all.Items = append(all.Items, &listed[T]{item})
+		}
 	}
-	return page, nil
+	all.ResourceVersion = list.GetResourceVersion()
+	return all, nil
 }

@@ -126,15 +126,15 @@ func Read(ctx context.Context, c client.Reader, list client.ObjectList, limit in
 // following is the size of the page after this one. It is at most eight times as large: the
 // first objects of a list may be small by chance.
 func following(page client.ObjectList, limit int64) int64 {
-	var objects, size int64
+	objects, size := int64(0), int64(1)
 	_ = meta.EachListItem(page, func(item runtime.Object) error {
 		if o, ok := item.(interface{ Size() int }); ok {
 			objects, size = objects+1, size+int64(o.Size())
 		}
 		return nil
 	})
-	if size == 0 {
-		return limit
+	if objects == 0 {
+		return min(8*limit, maxPage) // Their size isn't known, but that of the answer is bounded.
 	}
 	return min(max(1, objects*pageBytes/size), 8*limit, maxPage)
 }

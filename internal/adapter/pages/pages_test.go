@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
@@ -100,6 +101,43 @@ func TestItems(t *testing.T) {
 			t.Errorf("a page of large objects has %d bytes, want at most 4 MiB", most)
 		}
 	})
+}
+
+// custom answers lists of objects whose size isn't known, such as Rollouts.
+type custom struct {
+	client.Reader
+
+	objects, pages int
+}
+
+func (c *custom) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(options)
+	c.pages++
+	into := list.(*unstructured.UnstructuredList)
+	*into = unstructured.UnstructuredList{Object: map[string]any{}}
+	from, _ := strconv.Atoi(o.Continue)
+	for i := from; i < min(c.objects, from+int(o.Limit)); i++ {
+		into.Items = append(into.Items, unstructured.Unstructured{Object: map[string]any{}})
+	}
+	if next := from + int(o.Limit); next < c.objects {
+		into.SetContinue(strconv.Itoa(next))
+	}
+	return nil
+}
+
+func TestItemsOfCustomResources(t *testing.T) {
+	t.Parallel()
+	c, seen := &custom{objects: 5000}, 0
+	for _, err := range pages.Items(t.Context(), c, &unstructured.UnstructuredList{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen++
+	}
+	if seen != c.objects || c.pages > 15 {
+		t.Errorf("%d of %d objects in %d pages, want at most 15", seen, c.objects, c.pages)
+	}
 }
 
 func TestItemsStops(t *testing.T) {

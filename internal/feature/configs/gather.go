@@ -254,16 +254,18 @@ func changedAt(s *kube.Source, quiet time.Duration) time.Time {
 }
 
 // followed lists the sources that the workload follows: those that its template
-// references and those that its annotation names.
+// references and those that its annotation names. If the template references more than Lockstep
+// keeps, a list in the annotation replaces the references.
 func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, entry record.Entry) []podrefs.Ref {
 	var refs []podrefs.Ref
 	referenced := map[input.ID]bool{}
+	byReference := intent.Auto || len(intent.Listed) == 0 || input.Excess(sourcesOf(w.Refs)) == ""
 	for _, ref := range w.Refs {
 		if i.isToken(w.Key.Namespace, ref.Source) {
 			continue
 		}
 		referenced[ref.Source] = true
-		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source, entry)) {
+		if intent.Follows(ref.Source, byReference, i.ownSettings(w.Key.Namespace, ref.Source, entry)) {
 			if intent.Whole {
 				ref.Keys = fingerprint.AllKeys()
 			}

@@ -306,11 +306,12 @@ func TestAssessTooManyReferences(t *testing.T) {
 		findings int
 		tooMany  bool
 	}{
-		"Auto":   {"it asks for all", reload("auto"), asks, 0, true},
-		"Never":  {"one that refuses is one of those that are kept; others may be missing", reload("auto"), never, 0, true},
-		"Listed": {"it lists one", reload("configmap/app"), never, 1, false},
-		"Asked":  {"a source asks for its users, and others may be missing", settings.Intent{}, asks, 0, true},
-		"Unset":  {"it isn't followed", settings.Intent{}, never, 0, false},
+		"Auto":              {"it asks for all", reload("auto"), asks, 0, true},
+		"Never":             {"one that refuses is one of those that are kept; others may be missing", reload("auto"), never, 0, true},
+		"Listed":            {"it lists one", reload("configmap/app"), never, 1, false},
+		"ListedBesideAsked": {"a source that it doesn't list asks for its users", reload("configmap/app"), asks, 1, false},
+		"Asked":             {"a source asks for its users, and others may be missing", settings.Intent{}, asks, 0, true},
+		"Unset":             {"it isn't followed", settings.Intent{}, never, 0, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

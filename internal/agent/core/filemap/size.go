@@ -64,7 +64,7 @@ func (r Rules) SkipsLarge() bool { return r.LeaveOut || r.Shared }
 
 // omission explains why an object is left out.
 func (r Rules) omission(o Object) error {
-	if r.Share > 0 {
+	if r.Share > 0 && o.Namespace != "" {
 		return fmt.Errorf("%s is left out: with its %s the set would have more than %s, or more than %s from namespace %s", o.Ref, Bytes(o.Omitted), Bytes(r.MaxBytes), Bytes(r.Share), o.Namespace)
 	}
 	return fmt.Errorf("%s is left out: with its %s the set would have more than %s", o.Ref, Bytes(o.Omitted), Bytes(r.MaxBytes))

@@ -116,6 +116,11 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("files %v, left out %v, error %v", tree.Files, tree.LeftOut, err)
 		}
 	}
+	dir := filemap.Object{Ref: filemap.Ref{Kind: filemap.Directory, Name: "/d"}, Omitted: 3 << 20}
+	tree, err := filemap.Plan([]filemap.Object{dir}, filemap.Rules{MaxBytes: 2 << 20, Share: 1 << 20, Shared: true})
+	if want := "directory /d is left out: with its 3.0 MiB the set would have more than 2.0 MiB"; err != nil || fmt.Sprint(tree.LeftOut) != want {
+		t.Errorf("left out %v, error %v", tree.LeftOut, err)
+	}
 }
 
 // A hundred thousand bad keys are a short report.

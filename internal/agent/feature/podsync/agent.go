@@ -54,6 +54,8 @@ type files struct {
 	suspect, damaged bool
 	// owners maps paths to the namespaces that had them first; see Rules.Shared.
 	owners map[string]string
+	// recorded are the digests of the state files that the agent wrote or read; see write.
+	recorded map[string]filemap.Digest
 	// replanAt is when to check again for obstacles to files that were left out. Zero means that
 	// no file was left out.
 	replanAt time.Time

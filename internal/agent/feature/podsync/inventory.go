@@ -1,6 +1,7 @@
 package podsync
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,9 +60,44 @@ func NewInventory(opts Options, store Store, now func() time.Time, wake func()) 
 	return inv
 }
 
+// Admitted is an object that has room within the size limit.
+type Admitted struct {
+	filemap.Ref
+
+	Weight int64 `json:"weight"`
+}
+
+// Admitted lists the objects of each source that have room, in a fixed order.
+func (inv *Inventory) Admitted() map[string][]Admitted {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	all := map[string][]Admitted{}
+	for name, s := range inv.sources {
+		for ref, weight := range s.admitted {
+			all[name] = append(all[name], Admitted{ref, weight})
+		}
+		slices.SortFunc(all[name], func(a, b Admitted) int { return cmp.Compare(a.String(), b.String()) })
+	}
+	return all
+}
+
+// Reserve keeps room for objects that an earlier agent admitted, as far as the limits still allow
+// it, until their sources are read. Otherwise the order of the first list would decide.
+func (inv *Inventory) Reserve(admitted map[string][]Admitted) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	for _, source := range inv.opts.Sources {
+		for _, o := range admitted[source.Name] {
+			if inv.fits(o.Namespace, o.Weight) {
+				inv.weigh(inv.sources[source.Name], o.Ref, o.Weight)
+			}
+		}
+	}
+}
+
 // Admit reports whether an object of this weight fits beside all others, and beside those of its
-// namespace, and reserves room for it. The first one wins. The contents of an object that doesn't fit are not kept; Put and Replace receive it with
-// Omitted instead. Until the next Put or Replace an object counts with the larger of its
+// namespace, and reserves room for it. The first one wins. The contents of an object that doesn't
+// fit are not kept; Put and Replace receive it with Omitted instead. Until the next Put or Replace an object counts with the larger of its
 // versions, because a list that fails leaves the old one in place.
 func (inv *Inventory) Admit(source string, ref filemap.Ref, weight int64) bool {
 	inv.mu.Lock()
@@ -77,8 +113,12 @@ func (inv *Inventory) Admit(source string, ref filemap.Ref, weight int64) bool {
 	return true
 }
 
-// fits reports whether a namespace can have that much more.
+// fits reports whether a namespace can have that much more. Shares are for namespaces; a directory
+// belongs to the pod.
 func (inv *Inventory) fits(namespace string, more int64) bool {
+	if namespace == "" {
+		return inv.opts.Rules.Fits(0, inv.used+more)
+	}
 	return inv.opts.Rules.Fits(inv.usedBy[namespace]+more, inv.used+more)
 }
 

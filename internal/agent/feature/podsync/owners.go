@@ -1,38 +1,59 @@
 package podsync
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
-// OwnersFile is the name of the state file that records which namespace had a file name first.
-const OwnersFile = "owners.json"
+// The state files of a set from several namespaces: OwnersFile records which namespace had a file
+// name first, AdmittedFile which objects have room within the size limit.
+const (
+	OwnersFile   = "owners.json"
+	AdmittedFile = "admitted.json"
+)
 
 // remember records the namespaces that own the names of a set, so no other namespace can take a
-// name over, even while the agent is down. A name that no source has any more is free again.
+// name over, even while the agent is down. A name that no source has any more is free again. In
+// the same way it records the objects that were admitted.
 func (a *Agent) remember(p plan) {
-	if owners := p.tree.Owners(); a.opts.Rules.Shared && p.err == nil && !maps.Equal(owners, a.files.owners) {
-		a.files.owners = owners
-		raw, err := json.Marshal(owners)
-		if err == nil {
-			err = a.parts.States.WriteState(OwnersFile, raw)
-		}
-		a.complain("the owners of file names cannot be written", err)
+	if a.opts.Rules.Shared && p.err == nil {
+		a.files.owners = p.tree.Owners()
+		a.write(OwnersFile, a.files.owners)
+		a.write(AdmittedFile, a.inventory.Admitted())
 	}
 }
 
-// recall reads the owners that an earlier process recorded.
+// write writes a state file if its content changed.
+func (a *Agent) write(name string, content any) {
+	raw, err := json.Marshal(content)
+	if sum := filemap.Digest(sha256.Sum256(raw)); err == nil && sum != a.files.recorded[name] {
+		if err = a.parts.States.WriteState(name, raw); err == nil {
+			a.files.recorded[name] = sum
+		}
+	}
+	a.complain(name+" cannot be written", err)
+}
+
+// recall reads what an earlier process recorded.
 func (a *Agent) recall() error {
 	if !a.opts.Rules.Shared {
 		return nil
 	}
-	raw, err := a.parts.States.ReadState(OwnersFile)
-	if err != nil {
-		return fmt.Errorf("read the owners of file names: %w", err)
+	a.files.recorded = map[string]filemap.Digest{}
+	var admitted map[string][]Admitted
+	for name, content := range map[string]any{OwnersFile: &a.files.owners, AdmittedFile: &admitted} {
+		raw, err := a.parts.States.ReadState(name)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if len(raw) == 0 || json.Unmarshal(raw, content) != nil {
+			continue // damaged or none: the agent decides as in a new pod
+		}
+		a.files.recorded[name] = sha256.Sum256(raw)
 	}
-	if len(raw) > 0 && json.Unmarshal(raw, &a.files.owners) != nil {
-		a.files.owners = nil // damaged: the age of the objects decides
-	}
+	a.inventory.Reserve(admitted)
 	return nil
 }

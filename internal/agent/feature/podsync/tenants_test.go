@@ -3,6 +3,7 @@ package podsync_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -200,5 +201,69 @@ func TestShares(t *testing.T) {
 	admit(true, of("greedy", "one", mib))
 	if !inv.Readmits("all") {
 		t.Error("its own object that shrank doesn't make room")
+	}
+}
+
+// TestAdmittedObjectsStay: after a restart, an object that had room within the size limit keeps it,
+// in whatever order the objects are listed. An object that is gone makes room.
+func TestAdmittedObjectsStay(t *testing.T) {
+	const mib = 1 << 20
+	of := func(namespace, name string, size int64) filemap.Object {
+		ref := filemap.Ref{Kind: filemap.ConfigMap, Namespace: namespace, Name: name}
+		return filemap.Object{Ref: ref, Entries: []filemap.Entry{{Key: namespace + "-" + name, Size: size}}}
+	}
+	w := newWorld()
+	limit := int64(8 * mib)
+	// restarted is what the status of a new agent says about the objects that it left out.
+	restarted := func(t *testing.T, objects ...filemap.Object) string {
+		t.Helper()
+		objects = slices.Clone(objects)
+		agent, _ := join(t, w, func(o *podsync.Options) {
+			o.Rules.Shared, o.Rules.MaxBytes, o.Rules.Share, o.Sources = true, limit, 2*mib, []podsync.Source{{Name: source}}
+		})
+		defer goOn(t, agent)()
+		for i, o := range objects {
+			if !agent.Inventory().Admit(source, o.Ref, o.Weight()) {
+				objects[i] = filemap.Object{Ref: o.Ref, Omitted: o.Weight()}
+			}
+		}
+		agent.Inventory().Replace(source, objects)
+		synctest.Wait()
+		return w.status(t).Message
+	}
+	synctest.Test(t, func(t *testing.T) {
+		full := []filemap.Object{of("b", "z", 2*mib), of("c", "app", 2*mib), of("d", "app", 2*mib), of("e", "app", 2*mib)}
+		if message := restarted(t, full...); message != "" {
+			t.Errorf("at first: %s", message)
+		}
+		for range 2 {
+			message := restarted(t, append([]filemap.Object{of("a", "app", mib), of("b", "a", mib)}, full...)...)
+			if strings.Count(message, "is left out") != 2 || !strings.Contains(message, "configmap/a/app is left out") || !strings.Contains(message, "configmap/b/a is left out") {
+				t.Errorf("with two new objects: %s", message)
+			}
+		}
+		restarted(t, full[1:]...)
+		others := append([]filemap.Object{of("a", "app", mib)}, full[1:]...)
+		if message := restarted(t, others...); message != "" {
+			t.Errorf("after an object is gone: %s", message)
+		}
+		limit = 2 * mib
+		if message := restarted(t, others...); strings.Count(message, "is left out") != 3 {
+			t.Errorf("with a smaller limit: %s", message)
+		}
+	})
+}
+
+// TestDirectoriesHaveNoShare: a directory beside several namespaces may take what the limit leaves.
+func TestDirectoriesHaveNoShare(t *testing.T) {
+	const mib = 1 << 20
+	opts := podsync.Options{Sources: []podsync.Source{{Name: "all"}, {Name: "directory /d"}}, Rules: filemap.Rules{MaxBytes: 8 * mib, Share: 2 * mib, Shared: true}}
+	inv := podsync.NewInventory(opts, newWorld(), time.Now, func() {})
+	dir := filemap.Ref{Kind: filemap.Directory, Name: "/d"}
+	if inv.Admit("directory /d", dir, 9*mib) || !inv.Admit("directory /d", dir, 7*mib) {
+		t.Error("the limit of a directory is that of the set")
+	}
+	if inv.Admit("all", filemap.Ref{Kind: filemap.ConfigMap, Namespace: "a", Name: "app"}, 2*mib) {
+		t.Error("a directory counts towards the limit of the set")
 	}
 }

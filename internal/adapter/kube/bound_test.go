@@ -169,8 +169,8 @@ func texts(v reflect.Value) int {
 			size = texts(v.Elem())
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			size += texts(v.Field(i))
+		for _, field := range v.Fields() {
+			size += texts(field)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
@@ -180,6 +180,7 @@ func texts(v reflect.Value) int {
 		for key, value := range v.Seq2() {
 			size += texts(key) + texts(value)
 		}
+	default:
 	}
 	return size
 }

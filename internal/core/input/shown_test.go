@@ -118,7 +118,7 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s (%s): %t, want %t", name, tc.reason, got, tc.want)
 		}
 	}
-	if got := (input.Marks)(nil).Show(app, none); !got {
+	if got := input.Marks(nil).Show(app, none); !got {
 		t.Error("a template without marks shows one")
 	}
 }

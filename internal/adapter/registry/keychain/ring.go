@@ -19,8 +19,13 @@ const (
 	hubLogin = "index.docker.io"
 )
 
-// MaxTried limits the credentials that are tried for a repository.
-const MaxTried = 8
+const (
+	// MaxTried limits the credentials that are tried for a repository.
+	MaxTried = 8
+	// maxPlace limits the place of a login. The host and the path of a repository have at most 255 bytes
+	// each.
+	maxPlace = 1 << 10
+)
 
 // ring collects the credentials for one repository. It keeps one more than are tried, so the excess
 // is noticed.
@@ -125,7 +130,7 @@ func (r *ring) UnmarshalJSON(text []byte) error {
 func (r *ring) next(d *json.Decoder, name string) error {
 	place := normalPlace(name)
 	list := &r.found
-	if !covers(place, r.repository) {
+	if len(place) > maxPlace || !covers(place, r.repository) {
 		list = &r.hub
 		if place != hubLogin || r.repository.Host != hubHost {
 			return d.Decode(&struct{}{})

@@ -36,6 +36,10 @@ func (r *Resolver) check(ctx context.Context, q Question, m *memory) (Resolution
 	if q.Credentials != nil {
 		a.credentials, unread = q.Credentials.Credentials(ctx, q.Repository)
 	}
+	tooMany := errors.Is(unread, keychain.ErrTooManySecrets)
+	if tooMany {
+		r.options.Exceeded(registry.PullSecrets)
+	}
 	found, err := a.resolve(ctx, m)
 	if err == nil {
 		return found, nil
@@ -51,6 +55,9 @@ func (r *Resolver) check(ctx context.Context, q Question, m *memory) (Resolution
 	if (e.Kind == registry.Denied || e.Kind == registry.Missing) && unread != nil {
 		with := *e // Other callers share it.
 		with.Cause = unread
+		if tooMany {
+			with.Bound = registry.PullSecrets
+		}
 		return Resolution{}, &with
 	}
 	return Resolution{}, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -371,6 +372,28 @@ func TestUnreadSecretIsNamed(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 	})
+}
+
+// TestTooManyPullSecrets: the bound is counted at each check, and named when the registry refuses.
+func TestTooManyPullSecrets(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	s.spoil = answering(http.StatusForbidden)
+	synctest.Test(t, func(t *testing.T) {
+		var bounds []registry.Bound
+		r := s.resolver(t, imagewatch.Options{Exceeded: func(b registry.Bound) { bounds = append(bounds, b) }})
+		_, err := r.Resolve(t.Context(), ask(t, tooMany{}, "r.example/app:1"))
+		e, ok := errors.AsType[*registry.Error](err)
+		if !ok || e.Bound != registry.PullSecrets || !strings.Contains(err.Error(), "only the first 32 pull secrets are read") || !slices.Equal(bounds, []registry.Bound{registry.PullSecrets}) {
+			t.Errorf("error is %v, bounds %v", err, bounds)
+		}
+	})
+}
+
+type tooMany struct{}
+
+func (tooMany) Credentials(context.Context, tagspec.Repository) ([]keychain.Credential, error) {
+	return nil, errors.Join(keychain.ErrTooManySecrets, errors.New("pull secret shop/pull: not found"))
 }
 
 type broken struct{}

@@ -103,6 +103,22 @@ func TestManySourcesAreNotKept(t *testing.T) {
 	}
 }
 
+// TestManyPullSecretsAreNotKept: a workload can name one pull secret thousands of times.
+func TestManyPullSecretsAreNotKept(t *testing.T) {
+	t.Parallel()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	for i := range 3000 {
+		d.Spec.Template.Spec.ImagePullSecrets = append(d.Spec.Template.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: fmt.Sprint("pull-", i%3)})
+	}
+	w, err := kube.SlimWorkload(kube.Deployment(), d, settings.Native{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"pull-0", "pull-1", "pull-2"}, w.Pull.Secrets); diff != "" || w.Excess != "" {
+		t.Errorf("pull secrets (-want +got):\n%s, too large: %q", diff, w.Excess)
+	}
+}
+
 func each(n int, do func(int)) {
 	for i := range n {
 		do(i)

@@ -2,6 +2,8 @@ package kube
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 )
 
 // ContainerImage is the image of a container. The position holds for the resource
@@ -15,7 +17,8 @@ type ContainerImage struct {
 
 // PullSettings are a pod template's settings for pulling its images.
 type PullSettings struct {
-	// Secrets are the template's pull secrets. The ServiceAccount may list more.
+	// Secrets are the template's pull secrets, as far as [keychain.Names] returns them. The
+	// ServiceAccount may list more.
 	Secrets        []string
 	ServiceAccount string
 	// OS and Architecture are those that the node selector requires, empty when it allows any.
@@ -50,14 +53,11 @@ func imagesOf(spec *corev1.PodSpec) []ContainerImage {
 
 func pullSettingsOf(spec *corev1.PodSpec) PullSettings {
 	s := PullSettings{
-		ServiceAccount: spec.ServiceAccountName,
-		OS:             spec.NodeSelector[corev1.LabelOSStable], Architecture: spec.NodeSelector[corev1.LabelArchStable],
+		Secrets: keychain.Names(spec.ImagePullSecrets), ServiceAccount: spec.ServiceAccountName,
+		OS: spec.NodeSelector[corev1.LabelOSStable], Architecture: spec.NodeSelector[corev1.LabelArchStable],
 	}
 	if s.ServiceAccount == "" {
 		s.ServiceAccount = "default"
-	}
-	for _, ref := range spec.ImagePullSecrets {
-		s.Secrets = append(s.Secrets, ref.Name)
 	}
 	return s
 }

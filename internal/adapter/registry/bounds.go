@@ -69,11 +69,15 @@ const (
 	Hosts           Bound = "registries"
 	NamespaceHosts  Bound = "registries-of-namespace"
 	NamespaceImages Bound = "images-of-namespace"
+	// Credentials is of those that are tried for one image, PullSecrets of the Secrets that are read for
+	// one workload.
+	Credentials Bound = "credentials"
+	PullSecrets Bound = "pull-secrets"
 )
 
 // Bounds lists all bounds.
 func Bounds() []Bound {
-	return []Bound{ListPages, ListTags, ListBytes, TagLength, BodyBytes, Platforms, CachedPlatforms, InFlight, Hosts, NamespaceHosts, NamespaceImages}
+	return []Bound{ListPages, ListTags, ListBytes, TagLength, BodyBytes, Platforms, CachedPlatforms, InFlight, Hosts, NamespaceHosts, NamespaceImages, Credentials, PullSecrets}
 }
 
 // exceeded makes the error of a bound, and counts it.

@@ -173,7 +173,7 @@ func (c *Client) roundTrip(s *session, request *http.Request, what string, kind 
 	if err != nil {
 		c.options.Observe(Request{Host: h.name, Kind: kind})
 		if !errors.Is(context.Cause(request.Context()), context.Canceled) {
-			h.outages.failed(time.Now(), patience)
+			s.blame(kind, isOutage(err)).failed(time.Now(), patience)
 		}
 		return nil, NoAnswer(what, h.name, withoutURL(err))
 	}

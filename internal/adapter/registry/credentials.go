@@ -2,6 +2,8 @@ package registry
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -9,14 +11,15 @@ import (
 )
 
 // Try sends the query with each credential until one is accepted, starting with the one that was
-// accepted last. Without credentials it queries anonymously.
+// accepted last. It tries at most [keychain.MaxTried]. Without credentials it queries anonymously.
 func Try[T any](ctx context.Context, c *Client, repository tagspec.Repository, credentials []keychain.Credential, ask func(ctx context.Context, as keychain.Credential) (T, error)) (T, error) {
 	var none T
 	if len(credentials) == 0 {
 		credentials = []keychain.Credential{{}}
 	}
 	var said error
-	for _, as := range c.order(repository, credentials) {
+	ordered := c.order(repository, credentials)
+	for _, as := range ordered[:min(len(ordered), keychain.MaxTried)] {
 		answer, err := ask(ctx, as)
 		if err == nil {
 			c.accepted.Add(repository.String(), as.Fingerprint())
@@ -28,6 +31,12 @@ func Try[T any](ctx context.Context, c *Client, repository tagspec.Repository, c
 		if kind := KindOf(err); kind != Denied && kind != Missing {
 			return none, err
 		}
+	}
+	if e, ok := errors.AsType[*Error](said); ok && len(ordered) > keychain.MaxTried {
+		c.options.Exceeded(Credentials)
+		with := *e // Other callers share it.
+		with.Bound, with.Advice = Credentials, fmt.Sprintf("only the %d most specific of its credentials were tried; %s", keychain.MaxTried, e.Advice)
+		said = &with
 	}
 	return none, said
 }

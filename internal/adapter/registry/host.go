@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -149,28 +148,37 @@ func (h *host) session(who keychain.Fingerprint) *session {
 	now := time.Now()
 	s := h.sessions[who]
 	if s == nil {
-		h.forgetSessions(now)
 		s = &session{host: h, tokens: tokens{keep: h.keep, wanted: map[string]time.Time{}, alone: map[string]bool{}}}
-		h.sessions[who] = s
+		if h.forgetSessions(now) {
+			h.sessions[who] = s
+		}
 	}
 	s.used = now
 	return s
 }
 
 // forgetSessions drops unused sessions, because credentials that are replaced every hour would pile
-// up, and one more if there are too many.
-func (h *host) forgetSessions(now time.Time) {
-	maps.DeleteFunc(h.sessions, func(_ keychain.Fingerprint, s *session) bool { return now.Sub(s.used) > h.keep })
-	if len(h.sessions) < maxSessions {
-		return
-	}
-	var oldest keychain.Fingerprint
+// up, and one more if there are too many. It reports whether there is room for another one. A session
+// that has to wait is never dropped: the registry would be queried although it asked not to. While
+// all of them wait, further credentials are used without being remembered.
+func (h *host) forgetSessions(now time.Time) bool {
+	var (
+		oldest keychain.Fingerprint
+		first  *session
+	)
 	for who, s := range h.sessions {
-		if first := h.sessions[oldest]; first == nil || s.used.Before(first.used) {
-			oldest = who
+		switch {
+		case s.limits.until(ManifestRequest).After(now):
+		case now.Sub(s.used) > h.keep:
+			delete(h.sessions, who)
+		case first == nil || s.used.Before(first.used):
+			oldest, first = who, s
 		}
 	}
-	delete(h.sessions, oldest)
+	if len(h.sessions) >= maxSessions && first != nil {
+		delete(h.sessions, oldest)
+	}
+	return len(h.sessions) < maxSessions
 }
 
 // trimTokens drops the tokens of the credential that has the most, when there are too many.

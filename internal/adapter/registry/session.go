@@ -2,6 +2,10 @@ package registry
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -107,9 +111,29 @@ func (s *session) paused(what string, kind RequestKind) error {
 	}
 }
 
+// blame returns the pauses that a failure counts for: those of the registry, for everyone, or those of
+// this credential. A token request depends on the credential most, and an error that isn't the
+// network's may be a refusal of this program to send it: a tenant can't stop a registry for others
+// with a credential of their own.
+func (s *session) blame(kind RequestKind, outage bool) *pauses {
+	if kind == TokenRequest || !outage {
+		return &s.limits
+	}
+	return &s.host.outages
+}
+
+// isOutage reports whether an error comes from the network.
+func isOutage(err error) bool {
+	err = withoutURL(err) // A [url.Error] is a [net.Error], whatever it contains.
+	_, network := errors.AsType[net.Error](err)
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	return network || plain || untrusted || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 // note reads from a response when the registry may be queried again: a credential that is told to
-// wait, or has sent too many requests, waits alone. Everyone waits for a registry that fails several
-// times in a row.
+// wait, or has sent too many requests, waits alone, and so does one whose token requests fail. Everyone
+// waits for a registry that fails several times in a row.
 func (s *session) note(response *http.Response, kind RequestKind) {
 	now, status := time.Now(), response.StatusCode
 	switch wait, told := retryAfter(response.Header, now); {
@@ -118,7 +142,7 @@ func (s *session) note(response *http.Response, kind RequestKind) {
 	case status == http.StatusTooManyRequests:
 		s.limits.failed(now, 1)
 	case status >= http.StatusInternalServerError:
-		s.host.outages.failed(now, patience)
+		s.blame(kind, true).failed(now, patience)
 	default:
 		if kind != TokenRequest { // A token server may work while its registry is down.
 			s.host.outages.worked()

@@ -44,7 +44,7 @@ func NewMetrics(r prometheus.Registerer, now func() time.Time) *Metrics {
 		}, []string{"format", "result"}),
 		bounds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_registry_bounds_total",
-			Help: "How often a bound on what registries may send or take was reached, by bound: list-pages, list-tags and list-bytes of a list of tags, tag-length (such tags are left out), body-bytes of a manifest or image configuration, platforms of an index, cached-platforms (the least recently used are dropped), in-flight-bytes of large answers, registries, registries-of-namespace, images-of-namespace.",
+			Help: "How often a bound on what registries may send or take was reached, by bound: list-pages, list-tags and list-bytes of a list of tags, tag-length (such tags are left out), body-bytes of a manifest or image configuration, platforms of an index, cached-platforms (the least recently used are dropped), in-flight-bytes of large answers, registries, registries-of-namespace, images-of-namespace, credentials that are tried for an image, pull-secrets of a workload.",
 		}, []string{"bound"}),
 	}
 	for _, bound := range registry.Bounds() {

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
@@ -32,6 +34,21 @@ func (c Credential) Fingerprint() Fingerprint {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return Fingerprint(h.Sum(nil))
+}
+
+// maxValue limits each part of a credential: servers refuse longer headers, or close the connection.
+const maxValue = 8 << 10
+
+// check refuses a credential that can't be sent. A password may contain line breaks: it is sent in
+// base64, and may be a JSON key.
+func (c Credential) check() error {
+	switch {
+	case max(len(c.Username), len(c.Password), len(c.IdentityToken), len(c.RegistryToken)) > maxValue:
+		return fmt.Errorf("can't be used: the user name, the password or a token has more than %d bytes", maxValue)
+	case strings.ContainsFunc(c.Username+c.RegistryToken, unicode.IsControl):
+		return errors.New("can't be used: the user name or the registry token contains control characters")
+	}
+	return nil
 }
 
 // Format keeps a credential out of every message, however it is printed.

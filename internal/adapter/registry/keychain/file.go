@@ -31,12 +31,12 @@ func (f File) Credentials(ctx context.Context, repository tagspec.Repository) ([
 	if err != nil {
 		return nil, fmt.Errorf("read Docker's configuration: %w", err)
 	}
-	var r ring
-	c, err := r.addConfig(text)
+	r := ring{repository: repository}
+	c, err := r.addFile(text)
 	if err != nil {
 		err = fmt.Errorf("docker's configuration %s: %w", f.Path, err)
 	}
-	found := r.find(repository)
+	found := r.credentials()
 	helped, helperErr := c.ask(ctx, repository)
 	if helped != (Credential{}) {
 		found = append([]Credential{helped}, found...)

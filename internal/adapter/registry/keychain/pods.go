@@ -2,6 +2,7 @@ package keychain
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,13 +40,14 @@ type Pods struct {
 	reader  client.Reader
 	keep    time.Duration
 	reads   *semaphore.Weighted
+	large   *semaphore.Weighted
 	objects answers.Cache[client.Object]
 }
 
 // NewPods makes a Pods that keeps read objects for at most that long.
 func NewPods(r client.Reader, keep time.Duration) *Pods {
 	return &Pods{
-		reader: r, keep: keep, reads: semaphore.NewWeighted(readsAtOnce),
+		reader: r, keep: keep, reads: semaphore.NewWeighted(readsAtOnce), large: semaphore.NewWeighted(1),
 		objects: answers.Cache[client.Object]{Timeout: readTimeout, Room: maxKept, Weigh: size},
 	}
 }
@@ -57,12 +59,17 @@ type Account struct {
 	Secrets []string
 }
 
-// String distinguishes accounts: equal ones have the same credentials.
+// String distinguishes accounts: equal ones have the same credentials. It is a digest, because it is
+// kept for every image and the names can be long.
 func (a Account) String() string {
 	if len(a.Secrets) > 0 {
-		return a.Namespace + ":" + strings.Join(a.Secrets, ",")
+		a.ServiceAccount = ""
 	}
-	return a.Namespace + "/" + a.ServiceAccount
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", a.parts())))
+}
+
+func (a Account) parts() []string {
+	return append([]string{a.Namespace, a.ServiceAccount}, a.Secrets...)
 }
 
 // For returns the source of credentials for such pods.
@@ -77,7 +84,7 @@ type podSource struct {
 // account.
 func (s podSource) Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error) {
 	names, err := s.pods.names(ctx, s.account)
-	found, unread := PullSecrets{Reader: s.pods, Namespace: s.account.Namespace, Names: names}.Credentials(ctx, repository)
+	found, unread := PullSecrets{Reader: s.pods, Namespace: s.account.Namespace, Names: names, large: s.pods.large}.Credentials(ctx, repository)
 	return found, errors.Join(err, unread)
 }
 
@@ -93,11 +100,7 @@ func (p *Pods) names(ctx context.Context, a Account) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("service account %s: %w", at, err)
 	}
-	var names []string
-	for _, ref := range got.(*corev1.ServiceAccount).ImagePullSecrets {
-		names = append(names, ref.Name)
-	}
-	return PullSecretNames(nil, slices.Compact(names)), nil
+	return PullSecretNames(nil, Names(got.(*corev1.ServiceAccount).ImagePullSecrets)), nil
 }
 
 // Secret implements SecretReader.
@@ -137,7 +140,11 @@ func slim(o client.Object) client.Object {
 			return key != corev1.DockerConfigJsonKey && key != corev1.DockerConfigKey
 		})
 	case *corev1.ServiceAccount:
-		o.ObjectMeta = metav1.ObjectMeta{}
+		names := Names(o.ImagePullSecrets)
+		*o = corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, len(names))}
+		for i, name := range names {
+			o.ImagePullSecrets[i].Name = name
+		}
 	}
 	return o
 }
@@ -145,10 +152,13 @@ func slim(o client.Object) client.Object {
 // size is about how many bytes an object takes.
 func size(o client.Object) int {
 	sum := 1 << 10
-	if secret, ok := o.(*corev1.Secret); ok {
-		for _, value := range secret.Data {
+	switch o := o.(type) {
+	case *corev1.Secret:
+		for _, value := range o.Data {
 			sum += len(value)
 		}
+	case *corev1.ServiceAccount:
+		sum += len(o.ImagePullSecrets) * maxName
 	}
 	return sum
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
@@ -16,11 +19,48 @@ type SecretReader interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
+const (
+	// maxSecrets and maxBytes limit the pull secrets that are read for a pod.
+	maxSecrets = 32
+	maxBytes   = 1 << 20
+	// maxSmall is the size up to which texts are decoded at the same time. Larger ones wait for one
+	// another.
+	maxSmall = 64 << 10
+	// maxUnread limits the Secrets that an error names.
+	maxUnread = 5
+	// maxName is the limit of Kubernetes for the name of a Secret.
+	maxName = 253
+)
+
+// ErrTooManySecrets means that a pod has more pull secrets than are read for it.
+var ErrTooManySecrets = fmt.Errorf("only the first %d pull secrets are read, and no further one after %d KiB", maxSecrets, maxBytes>>10)
+
 // PullSecrets are Secrets with credentials for registries.
 type PullSecrets struct {
 	Reader    SecretReader
 	Namespace string
 	Names     []string
+	// large, if set, is held while a large text is decoded.
+	large *semaphore.Weighted
+}
+
+// Names returns the different names of a list: one more than are read, so the excess is noticed. The
+// API server doesn't limit the length of these names. A longer one than a Secret can have stays too
+// long.
+func Names(refs []corev1.LocalObjectReference) []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, ref := range refs {
+		name := strings.Clone(ref.Name[:min(len(ref.Name), maxName+1)])
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if names = append(names, name); len(names) > maxSecrets {
+			break
+		}
+	}
+	return names
 }
 
 // PullSecretNames returns the names that count for a pod: its own or, without any, those of its
@@ -36,28 +76,53 @@ func PullSecretNames(pod, serviceAccount []string) []string {
 // doesn't affect the others: the error reports it, in case no credential is accepted.
 func (p PullSecrets) Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error) {
 	var (
-		r    ring
-		errs []error
+		r                   = ring{repository: repository}
+		excess              error
+		errs                []error
+		tried, unread, size int
 	)
-	for _, name := range p.Names {
-		if err := p.add(ctx, &r, name); err != nil {
-			errs = append(errs, fmt.Errorf("pull secret %s/%s: %w", p.Namespace, name, err))
+	for i, name := range p.Names {
+		if slices.Contains(p.Names[:i], name) {
+			continue
+		}
+		if tried == maxSecrets || size >= maxBytes {
+			excess = ErrTooManySecrets
+			break
+		}
+		tried++
+		read, err := p.add(ctx, &r, name)
+		size += read
+		if err == nil {
+			continue
+		}
+		if unread++; unread <= maxUnread {
+			errs = append(errs, fmt.Errorf("pull secret %s/%.100s: %w", p.Namespace, name, err))
 		}
 	}
-	return r.find(repository), errors.Join(errs...)
+	if unread > maxUnread {
+		errs = append(errs, fmt.Errorf("and %d more pull secrets", unread-maxUnread))
+	}
+	return r.credentials(), errors.Join(append([]error{excess}, errs...)...)
 }
 
-func (p PullSecrets) add(ctx context.Context, r *ring, name string) error {
+// add adds the credentials of a Secret, and returns its size.
+func (p PullSecrets) add(ctx context.Context, r *ring, name string) (int, error) {
 	secret, err := p.Reader.Secret(ctx, p.Namespace, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if text, ok := secret.Data[corev1.DockerConfigJsonKey]; ok {
-		_, err := r.addConfig(text)
-		return err
+	decode, text := r.addConfig, secret.Data[corev1.DockerConfigJsonKey]
+	if text == nil {
+		decode, text = r.addLegacy, secret.Data[corev1.DockerConfigKey]
 	}
-	if text, ok := secret.Data[corev1.DockerConfigKey]; ok {
-		return r.addLegacy(text)
+	if text == nil {
+		return 0, fmt.Errorf("has neither %s nor %s", corev1.DockerConfigJsonKey, corev1.DockerConfigKey)
 	}
-	return fmt.Errorf("has neither %s nor %s", corev1.DockerConfigJsonKey, corev1.DockerConfigKey)
+	if p.large != nil && len(text) > maxSmall {
+		if err := p.large.Acquire(ctx, 1); err != nil {
+			return 0, err
+		}
+		defer p.large.Release(1)
+	}
+	return len(text), decode(text)
 }

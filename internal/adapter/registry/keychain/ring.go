@@ -1,11 +1,11 @@
 package keychain
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -19,8 +19,22 @@ const (
 	hubLogin = "index.docker.io"
 )
 
-// ring holds credentials by place.
-type ring struct{ entries []entry }
+const (
+	// MaxTried limits the credentials that are tried for a repository.
+	MaxTried = 8
+	// maxPlace limits the place of a login. The host and the path of a repository have at most 255 bytes
+	// each.
+	maxPlace = 1 << 10
+)
+
+// ring collects the credentials for one repository. It keeps one more than are tried, so the excess
+// is noticed.
+type ring struct {
+	repository tagspec.Repository
+	// found are sorted as the kubelet does, from the longest place to the shortest, and hub are those of
+	// Docker Hub's login.
+	found, hub []entry
+}
 
 type entry struct {
 	place      string // "registry.example:5000/team"; each label of the host may contain *
@@ -38,7 +52,7 @@ type login struct {
 
 // config is the part of Docker's configuration about credentials.
 type config struct {
-	Auths       map[string]login  `json:"auths"`
+	Auths       *ring             `json:"auths"`
 	CredsStore  string            `json:"credsStore"`
 	CredHelpers map[string]string `json:"credHelpers"`
 }
@@ -47,40 +61,113 @@ type config struct {
 // is a secret.
 var errNoConfig = errors.New("is not the JSON that \"docker login\" writes")
 
-// addConfig adds the content of ~/.docker/config.json, or of the key .dockerconfigjson.
-func (r *ring) addConfig(text []byte) (config, error) {
-	var c config
-	if json.Unmarshal(text, &c) != nil {
-		return config{}, errNoConfig
-	}
-	return c, r.addLogins(c.Auths)
+// addConfig adds the content of the key .dockerconfigjson.
+func (r *ring) addConfig(text []byte) error {
+	return decode(text, &struct {
+		Auths *ring `json:"auths"`
+	}{r})
+}
+
+// addFile adds the content of ~/.docker/config.json, and returns what it says about helpers.
+func (r *ring) addFile(text []byte) (config, error) {
+	c := config{Auths: r}
+	err := decode(text, &c)
+	return c, err
 }
 
 // addLegacy adds the content of ~/.dockercfg, or of the key .dockercfg.
-func (r *ring) addLegacy(text []byte) error {
-	var logins map[string]login
-	if json.Unmarshal(text, &logins) != nil {
+func (r *ring) addLegacy(text []byte) error { return decode(text, r) }
+
+func decode(text []byte, into any) error {
+	err := json.Unmarshal(text, into)
+	if unusable, ok := errors.AsType[*unusableError](err); ok {
+		return unusable.err
+	}
+	if err != nil {
 		return errNoConfig
 	}
-	return r.addLogins(logins)
+	return nil
 }
 
-func (r *ring) addLogins(logins map[string]login) error {
+// unusableError reports some entries of a configuration. The others were added.
+type unusableError struct{ err error }
+
+func (e *unusableError) Error() string { return e.err.Error() }
+
+// UnmarshalJSON adds the entries that are for the repository. It skips the others without decoding
+// them: 1 MiB has room for 40,000.
+func (r *ring) UnmarshalJSON(text []byte) error {
 	const most = 3 // errors
 	var errs []error
-	for _, place := range slices.Sorted(maps.Keys(logins)) {
-		credential, err := logins[place].credential()
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return errors.Join(err, errNoConfig)
+	}
+	added := ring{r.repository, slices.Clone(r.found), slices.Clone(r.hub)}
+	for d.More() {
+		key, err := d.Token()
 		if err != nil {
-			if len(errs) < most {
-				errs = append(errs, fmt.Errorf("credentials for %.100s: %w", place, err))
-			}
-			continue
+			return err
 		}
-		if credential != (Credential{}) { // "docker login" with a helper leaves an empty entry behind.
-			r.entries = append(r.entries, entry{normalPlace(place), credential})
+		name := key.(string) // The keys of a JSON object are strings.
+		err = added.next(d, name)
+		unusable, ok := errors.AsType[*unusableError](err)
+		switch {
+		case ok && len(errs) < most:
+			errs = append(errs, fmt.Errorf("credentials for %.100s: %w", name, unusable.err))
+		case !ok && err != nil:
+			return err
 		}
 	}
-	return errors.Join(errs...)
+	*r = added
+	if len(errs) > 0 {
+		return &unusableError{errors.Join(errs...)}
+	}
+	return nil
+}
+
+// next reads the next entry, and adds it if it is for the repository.
+func (r *ring) next(d *json.Decoder, name string) error {
+	place := normalPlace(name)
+	list := &r.found
+	if len(place) > maxPlace || !covers(place, r.repository) {
+		list = &r.hub
+		if place != hubLogin || r.repository.Host != hubHost {
+			return d.Decode(&struct{}{})
+		}
+	}
+	var l login
+	if err := d.Decode(&l); err != nil {
+		return err
+	}
+	credential, err := l.credential()
+	if err == nil {
+		err = credential.check()
+	}
+	if err != nil {
+		return &unusableError{err}
+	}
+	if credential != (Credential{}) { // "docker login" with a helper leaves an empty entry behind.
+		*list = insert(*list, entry{place, credential})
+	}
+	return nil
+}
+
+// insert adds an entry to a sorted list. Of equal credentials it keeps the one with the longest
+// place.
+func insert(list []entry, e entry) []entry {
+	if i := slices.IndexFunc(list, func(o entry) bool { return o.credential == e.credential }); i >= 0 {
+		if list[i].place >= e.place {
+			return list
+		}
+		list = slices.Delete(list, i, i+1)
+	}
+	at := slices.IndexFunc(list, func(o entry) bool { return o.place < e.place })
+	if at < 0 {
+		at = len(list)
+	}
+	list = slices.Insert(list, at, e)
+	return list[:min(len(list), MaxTried+1)]
 }
 
 func (l login) credential() (Credential, error) {
@@ -106,19 +193,13 @@ func normalPlace(place string) string {
 	return strings.TrimRight(host+"/"+rest, "/")
 }
 
-// find lists the credentials for a repository as the kubelet does: from the longest place to the
-// shortest. For Docker Hub it falls back to the login entry.
-func (r *ring) find(repository tagspec.Repository) []Credential {
-	found := r.matching(func(place string) bool { return covers(place, repository) })
-	if len(found) == 0 && repository.Host == hubHost {
-		found = r.matching(func(place string) bool { return place == hubLogin })
+// credentials lists those for the repository, the most specific first. For Docker Hub it falls back
+// to the login entry.
+func (r *ring) credentials() []Credential {
+	entries := r.found
+	if len(entries) == 0 {
+		entries = r.hub
 	}
-	return found
-}
-
-func (r *ring) matching(match func(place string) bool) []Credential {
-	entries := slices.DeleteFunc(slices.Clone(r.entries), func(e entry) bool { return !match(e.place) })
-	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(b.place, a.place) })
 	found := make([]Credential, len(entries))
 	for i, e := range entries {
 		found[i] = e.credential

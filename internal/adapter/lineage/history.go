@@ -272,14 +272,25 @@ func eventObject(event watch.Event, open bool) (client.Object, error) {
 	return o, nil
 }
 
-// isBehind reports whether a Rollout's status has the hash of an earlier revision than its number:
-// Argo Rollouts writes the number, then the observed generation, and then the hash.
+// isBehind reports whether the workload was read before its newest revision, or whether a Rollout's
+// status has the hash of an earlier revision than its number. The watch of the revisions may be
+// faster than that of the workload, and a controller numbers the revision before the workload. Argo
+// Rollouts writes the number, then the observed generation, and then the hash.
 func (f *follower) isBehind(current client.Object) bool {
+	of := f.kind.RevisionNumber(f.workload)
+	if of == 0 {
+		return false
+	}
+	for _, o := range f.revisions {
+		if f.kind.RevisionNumber(o) > of {
+			return true
+		}
+	}
 	if current == nil || f.kind.RevisionLabel == "" {
 		return false
 	}
-	of, has := f.kind.RevisionNumber(f.workload), f.kind.RevisionNumber(current)
-	return of > 0 && has > 0 && of != has
+	has := f.kind.RevisionNumber(current)
+	return has > 0 && has != of
 }
 
 // history makes a History from the last read state.

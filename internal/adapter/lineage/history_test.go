@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,20 +93,73 @@ func TestCurrentRevisionOfADeployment(t *testing.T) {
 	}
 }
 
+// TestRevisionSeenBeforeTheWorkload: two watches have no common order. A revision with a higher
+// number than the workload's shows that the workload was read before the deploy, even though
+// everything about that state fits together.
+func TestRevisionSeenBeforeTheWorkload(t *testing.T) {
+	t.Parallel()
+	numbered := func(kind kube.Kind, number string) map[string]string {
+		return map[string]string{kind.RevisionNumbers[0]: number}
+	}
+	rollout := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "w", "generation": int64(14)},
+		"spec":     map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}},
+		"status":   map[string]any{"observedGeneration": "14", "currentPodHash": "7"},
+	}}
+	rollout.SetGroupVersionKind(kube.Rollout().GroupVersionKind)
+	rollout.SetAnnotations(numbered(kube.Rollout(), "7"))
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "w", Generation: 14, Annotations: numbered(kube.Deployment(), "7")},
+		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Template: podTemplate("7")},
+		Status:     appsv1.DeploymentStatus{ObservedGeneration: 14},
+	}
+	for name, w := range map[string]struct {
+		kind     kube.Kind
+		workload client.Object
+	}{"Rollout": {kube.Rollout(), rollout}, "Deployment": {kube.Deployment(), deployment}} {
+		revision := func(number string) client.Object {
+			template := podTemplate(number)
+			return &appsv1.ReplicaSet{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "shop", Name: "web-" + number, UID: types.UID(number), Labels: template.Labels, Annotations: numbered(w.kind, number),
+					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.workload, w.kind.GroupVersionKind)},
+				},
+				Spec: appsv1.ReplicaSetSpec{Template: template},
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if h := historyOf(t, w.kind, w.workload, revision("6"), revision("7")); !h.Observed || h.Current == nil || h.Current.Name != "web-7" {
+				t.Errorf("before the deploy: %+v", h)
+			}
+			if h := historyOf(t, w.kind, w.workload, revision("7"), revision("8")); h.Observed {
+				t.Errorf("with the deploy's revision: the current one is %s", h.Current)
+			}
+		})
+	}
+}
+
 // currentOf is the name of the current revision of the workload "web".
 func currentOf(t *testing.T, kind kube.Kind, world ...client.Object) (name string) {
 	t.Helper()
+	if h := historyOf(t, kind, world...); h.Current != nil {
+		name = h.Current.Name
+	}
+	return name
+}
+
+// historyOf is the first history of the workload "web".
+func historyOf(t *testing.T, kind kube.Kind, world ...client.Object) (first lineage.History) {
+	t.Helper()
 	c := fake.NewClientBuilder().WithObjects(world...).Build()
 	err := lineage.FollowHistory(t.Context(), c, kind, types.NamespacedName{Namespace: "shop", Name: "web"}, func(h lineage.History) bool {
-		if h.Current != nil {
-			name = h.Current.Name
-		}
+		first = h
 		return true
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return name
+	return first
 }
 
 func podTemplate(image string) corev1.PodTemplateSpec {

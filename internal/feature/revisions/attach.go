@@ -39,8 +39,9 @@ type Request struct {
 	// and missing objects must be reported before.
 	Timeout time.Duration
 	// WaitForWorkload waits, within Timeout, for a workload that doesn't exist yet: this
-	// run may start before the workload is created, or changed. If all objects are attached already,
-	// it waits for the grace period, because a deploy that changes none of them may follow.
+	// run may start before the workload is created, or changed. If the newest revision owns all
+	// objects already, it waits for the grace period, because a deploy that changes none of them
+	// may follow.
 	WaitForWorkload bool
 	// AsController makes the newest revision the controller of an object, as
 	// configmap-attacher did, unless the controller isn't one of the workload's revisions.
@@ -189,20 +190,35 @@ func (r *run) followOnce(ctx, patience context.Context, judge judge, how manner)
 // early is why the newest revision may be the one before the deploy that this run belongs to;
 // empty if it isn't. A deploy that changes none of the objects can't be told from none at all.
 func (r *run) early(ctx context.Context, h lineage.History, judge judge) string {
-	attached := r.request.WaitForWorkload
+	handled := r.request.WaitForWorkload
 	for _, object := range r.request.Objects {
 		v := judge(h, object)
 		if len(v.Owners) == 0 {
 			return "the newest revision does not reference all objects of the request yet"
 		}
-		if attached {
-			_, attached, _ = r.missing(ctx, h, object, v)
+		if handled {
+			owners, err := r.owners(ctx, r.key(object))
+			handled = err == nil && isHandled(h, owners)
 		}
 	}
-	if attached {
-		return "everything is attached already; the deploy may not be applied yet"
+	if handled {
+		return "the newest revision owns everything already; the deploy may not be applied yet"
 	}
 	return ""
+}
+
+// isHandled reports whether an earlier run attached an object to the newest revision: that is an
+// owner, and no older revision is the controller. The original left older revisions that use the
+// object without a reference, and another program may control the object.
+func isHandled(h lineage.History, owners []metav1.OwnerReference) bool {
+	owned := slices.ContainsFunc(owners, func(has metav1.OwnerReference) bool { return string(has.UID) == h.Current.UID })
+	return owned && !slices.ContainsFunc(h.Holders, func(holder *lineage.Holder) bool { return holder != h.Current && controls(holder, owners) })
+}
+
+func controls(holder *lineage.Holder, owners []metav1.OwnerReference) bool {
+	return slices.ContainsFunc(owners, func(has metav1.OwnerReference) bool {
+		return string(has.UID) == holder.UID && ptr.Deref(has.Controller, false)
+	})
 }
 
 // missing are the owners that an object should have, and whether it has them.
@@ -241,11 +257,8 @@ func (r *run) references(h lineage.History, v Verdict, before []metav1.OwnerRefe
 	var refs []metav1.OwnerReference
 	for _, holder := range h.Holders {
 		ref, newest := holder.OwnerReference(), holder == h.Current
-		controls := slices.ContainsFunc(before, func(has metav1.OwnerReference) bool {
-			return has.UID == ref.UID && ptr.Deref(has.Controller, false)
-		})
 		switch {
-		case r.request.AsController && (controls || slices.Contains(v.Owners, holder)):
+		case r.request.AsController && (controls(holder, before) || slices.Contains(v.Owners, holder)):
 			ref.Controller, ref.BlockOwnerDeletion = &newest, &newest
 		case !slices.Contains(v.Owners, holder):
 			continue

@@ -42,32 +42,43 @@ func TestKeptAndNewObjects(t *testing.T) {
 }
 
 // TestNothingChangedButTheWorkload: the Job of a deploy that changes no ConfigMap starts before the
-// Rollout is applied. Everything is attached by then, to the revision before. The Job attaches the
+// Rollout is applied. The newest revision owns everything by then, and the Job attaches the
 // ConfigMap to the new revision as well.
 func TestNothingChangedButTheWorkload(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	kept := input.ConfigMap("kept")
-	l.source(kept)
-	rollout := l.slowRollout(kept)
-	rollout.act("1", kept)
-	rollout.publish("1")
-	request := asConfigmapAttacher(l.rolloutRequest(kept))
-	if err := <-l.attachBeside(request); err != nil {
-		t.Fatal(err)
-	}
-	request.Grace = request.Timeout
-	first := len(l.wire.sent())
-	done := l.attachBeside(request)
-	l.wire.awaitAfter(t, first, "WATCH replicasets", done)
-	rollout.change(kept, input.ConfigMap("of-another"))
-	rollout.act("2", kept, input.ConfigMap("of-another"))
-	rollout.publish("2")
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if got := l.controls(kept); len(got) != 2 || got["web-1"] || !got["web-2"] {
-		t.Errorf("owners, and which is the controller: %v", got)
+	for name, tc := range map[string]struct {
+		unowned bool // an older revision uses the ConfigMap and isn't an owner, as the original left it
+		owners  int
+	}{"LeftByUs": {owners: 2}, "LeftByTheOriginal": {unowned: true, owners: 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			kept := input.ConfigMap("kept")
+			l.source(kept)
+			rollout := l.slowRollout(kept)
+			rollout.act("1", kept)
+			rollout.publish("1")
+			request := asConfigmapAttacher(l.rolloutRequest(kept))
+			if err := <-l.attachBeside(request); err != nil {
+				t.Fatal(err)
+			}
+			if tc.unowned {
+				rollout.act("0", kept, input.ConfigMap("of-yesterday"))
+			}
+			request.Grace = request.Timeout
+			first := len(l.wire.sent())
+			done := l.attachBeside(request)
+			l.wire.awaitAfter(t, first, "WATCH replicasets", done)
+			rollout.change(kept, input.ConfigMap("of-another"))
+			rollout.act("2", kept, input.ConfigMap("of-another"))
+			rollout.publish("2")
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if got := l.controls(kept); len(got) != tc.owners || got["web-1"] || !got["web-2"] {
+				t.Errorf("owners, and which is the controller: %v", got)
+			}
+		})
 	}
 }
 

@@ -57,7 +57,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		got.Observation.State.Health = health.Of(w.Status.Status, since(w.RolledOutAt, got.Observation.Now))
 	}
 	if len(got.Observation.Intent.Mistakes.Problems) > 0 || got.Observation.Intent.TooMany != "" {
-		return got, nil
+		return got, g.judgeHold(ctx, w, &got.Observation, p)
 	}
 	if err := g.assess(ctx, w, &got.Observation, p); err != nil {
 		return got, fmt.Errorf("gather the inputs of %s: %w", key, err)
@@ -74,6 +74,24 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		got.Observation.Pods.All, got.Observation.Pods.Problem = g.Pods(ctx, w)
 	}
 	return got, nil
+}
+
+// judgeHold judges the workload's hold, and nothing else, while a user has to correct something. A
+// later look couldn't: by then, another rollout may have replaced the template with which the
+// annotation disappeared.
+func (g *Gatherer) judgeHold(ctx context.Context, w *kube.Workload, in *Observation, p *past) error {
+	in.Template.Hold = in.undoneHold()
+	if !in.lostHoldTo(w.Template()) {
+		return nil
+	}
+	if needsPast(w, *in) {
+		var err error
+		if in.History.Past, err = p.ask(ctx); err != nil {
+			return fmt.Errorf("find out whether an undo removed the hold of %s: %w", w.Key, err)
+		}
+	}
+	*in = judge(w, *in)
+	return nil
 }
 
 // assess queries every family.

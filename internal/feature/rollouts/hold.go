@@ -41,14 +41,12 @@ func (in Observation) holdOnRecord() record.Hold {
 	return in.Template.Hold
 }
 
-// holdBesideMistake is the hold to be put on record while a user has to correct something.
-// Whether an undo removed the annotation is judged after that.
-func (in Observation) holdBesideMistake(template record.Template) record.Hold {
-	switch {
-	case in.Intent.Held:
-		return in.holdOnRecord()
-	case in.Entry.Hold.Undone || in.lostHoldTo(template):
+// holdBesideMistake is the hold to be put on record while a user has to correct something. It
+// doesn't depend on the mistake. Whether an undo removed the annotation is judged once the
+// workload's controller has acted.
+func (in Observation) holdBesideMistake() record.Hold {
+	if in.History.NotActed && !in.Intent.Held {
 		return in.Entry.Hold
 	}
-	return record.Hold{}
+	return in.holdOnRecord()
 }

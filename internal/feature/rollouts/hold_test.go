@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -120,28 +121,38 @@ func TestHoldOnRecord(t *testing.T) {
 }
 
 // TestHoldBesideAMistake: a hold that is set or removed while another setting isn't understood
-// is on record as it is, so a later undo neither ends it nor brings it back.
+// is on record as it would be without the mistake, so a later undo neither ends it nor brings it
+// back.
 func TestHoldBesideAMistake(t *testing.T) {
 	t.Parallel()
 	on, undone := record.Hold{On: true, By: "freeze"}, record.Hold{On: true, By: "freeze", Undone: true}
+	made := timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-a", Number: 2}, {Name: "web-b", Number: 3, Current: true}}}
 	cases := map[string]struct {
 		reason   string
 		onRecord record.Hold
-		held     bool // by the annotation
-		replaced bool // another template than on record
+		held     bool           // by the annotation
+		replaced bool           // another template than on record
+		unacted  bool           // the workload's controller has not acted on it
+		past     *timeline.Past // of an undo, unless given
 		want     record.Hold
 	}{
-		"Set":     {reason: "an undo may remove its annotation", held: true, want: on},
-		"Removed": {reason: "a later undo wasn't what removed it", onRecord: on},
-		"Lost":    {reason: "it is judged after the mistake whether an undo removed it", onRecord: on, replaced: true, want: on},
-		"Undone":  {reason: "it counts until a release", onRecord: undone, want: undone},
-		"Anew":    {reason: "a new one replaces it", onRecord: undone, held: true, want: on},
+		"Set":       {reason: "an undo may remove its annotation", held: true, want: on},
+		"Removed":   {reason: "a later undo wasn't what removed it", onRecord: on},
+		"Lost":      {reason: "it is judged when the revision exists", onRecord: on, replaced: true, unacted: true, want: on},
+		"LostTo":    {reason: "an undo removed it", onRecord: on, replaced: true, want: undone},
+		"Ended":     {reason: "a deploy removed it, and a later undo to that revision doesn't bring it back", onRecord: on, replaced: true, past: &made},
+		"NotListed": {reason: "nothing shows an undo", onRecord: on, replaced: true, past: &timeline.Past{Asked: true, Refused: errors.New("forbidden")}},
+		"Behind":    {reason: "the status is about the template before", onRecord: on, replaced: true, past: &timeline.Past{Asked: true, NotActed: true}, unacted: true, want: on},
+		"Undone":    {reason: "it counts until a release", onRecord: undone, want: undone},
+		"Rolled":    {reason: "another rollout doesn't end it", onRecord: undone, replaced: true, past: &made, want: undone},
+		"Anew":      {reason: "a new one replaces it", onRecord: undone, held: true, want: on},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene()
 			s.workload = templated()
+			s.workload.Status.Observed = !tc.unacted || tc.past != nil
 			s.workload.Annotations = map[string]string{settings.Reload: "auto", settings.Quiet: "soon"}
 			s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Hold: tc.onRecord, Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 			s.entry.Template = s.workload.Template()
@@ -151,11 +162,19 @@ func TestHoldBesideAMistake(t *testing.T) {
 			if tc.held {
 				s.workload.Annotations[settings.Hold] = "freeze"
 			}
-			if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
+			past, dependencies := timeline.Past{Asked: true, Revisions: undoneHistory()}, s.dependencies()
+			if tc.past != nil {
+				past = *tc.past
+			}
+			dependencies.Revisions = func(context.Context, *kube.Workload) (timeline.Past, error) { return past, nil }
+			if _, err := New(DefaultOptions(), dependencies).Reconcile(t.Context(), web("web")); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, s.entry.Hold); diff != "" || s.entry.Decision.Reason != input.InvalidAnnotation {
 				t.Errorf("%s: decided %s, on record (-want +got)\n%s", tc.reason, s.entry.Decision.Reason, diff)
+			}
+			if awaited := s.awaited > 0; awaited != tc.unacted {
+				t.Errorf("%s: waits for the workload's status: %t", tc.reason, awaited)
 			}
 		})
 	}

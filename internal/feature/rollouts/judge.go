@@ -21,7 +21,7 @@ func judge(w *kube.Workload, in Observation) Observation {
 	t, open := in.compare(w)
 	switch {
 	case in.History.Past.NotActed, (open || in.isReleased() && len(t.Reverted) > 0) && !w.Status.Observed, !in.History.MarksOnly && in.awaitsRevision(w):
-		in.History.NotActed = true
+		in.History.NotActed, in.AwaitsStatus = true, true
 	case !open:
 	case in.History.Past.Refused != nil:
 		t.Now = in.Entry.Template // to be judged when there is the permission

@@ -101,7 +101,7 @@ func (r *Reconciler) noteMistake(w *kube.Workload, in Observation, d Decision) e
 	e := in.Entry.Clone()
 	e.DelaySince = time.Time{}
 	if in.Entry.IsKnown() {
-		e.Hold = in.holdBesideMistake(w.Template())
+		e.Hold = in.holdBesideMistake()
 	}
 	return r.putNote(w, in, d, e)
 }

@@ -299,9 +299,9 @@ func newNames(t *testing.T, file string) []string {
 			prefix += "KEY."
 			inner.Properties, inside = inner.AdditionalProperties.Properties, inside["example-cm-1"].(map[string]any)
 		}
-		for inner := range inner.Properties {
-			if _, known := inside[inner]; !known {
-				names = append(names, prefix+inner)
+		for key := range inner.Properties {
+			if _, known := inside[key]; !known {
+				names = append(names, prefix+key)
 			}
 		}
 	}

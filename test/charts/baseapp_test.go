@@ -5,11 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-dev/lockstep/test/helmtest"
 )
@@ -214,6 +216,97 @@ func TestKeysThatBecameValues(t *testing.T) {
 			t.Errorf("%s doesn't begin with the check (%v)", file, err)
 		}
 	}
+}
+
+// TestNamesThatTheChartUses: base-app ignored keys of one's own, and the page lists the names that take
+// effect now. The list is the schema without base-app's values.
+func TestNamesThatTheChartUses(t *testing.T) {
+	t.Parallel()
+	h := helmtest.New(t, "")
+	page, err := os.ReadFile(filepath.Join(h.Root(), "docs", "migrate", "base-app.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```text\n")
+	listed, _, _ := strings.Cut(rest, "```\n")
+	got := strings.Fields(listed)
+	slices.Sort(got)
+	if diff := cmp.Diff(newNames(t, filepath.Join(h.Chart("app"), "values.schema.json")), got); diff != "" {
+		t.Errorf("names on the page (-want +got):\n%s", diff)
+	}
+
+	const taken = "args: [blue, green]\npodLabels: {team: shop}\nserviceAccountName: web\nresources: {team: shop}\n"
+	r := only(t, "Rollout", minimal+"rollout: {preDefinedStrategy: manual-canary-1-pod}\n"+taken)
+	sameJSON(t, container(t, r)["args"], `["blue", "green"]`)
+	sameJSON(t, container(t, r)["resources"], `{"team": "shop"}`)
+	if at(t, r, "spec", "template", "metadata", "labels", "team") != "shop" || at(t, r, "spec", "template", "spec", "serviceAccountName") != "web" {
+		t.Errorf("the pod has the labels %v", at(t, r, "spec", "template", "metadata", "labels"))
+	}
+	for own, want := range map[string]string{
+		"service: {url: web.example.org}":       "'url' not allowed",
+		`terminationGracePeriodSeconds: "30"`:   "'/terminationGracePeriodSeconds': got string, want integer",
+		"tags: [a]":                             "'/tags': got array, want object",
+		"image: {digest: abc}":                  "'/image/digest'",
+		"configmapAttacher: {timeout: 30}":      "'/configmapAttacher/timeout': got number, want string",
+		"configmaps: {cm: {use: by the app}}":   "'/configmaps/cm/use'",
+		`configmaps: {cm: {templated: "yes"}}`:  "'/configmaps/cm/templated'",
+		"configmaps: {cm: {data: {a: b}}}":      "configmaps.cm.data is not read: write kv_data or raw_data",
+		"configmaps: {cm: {rawData: {a: b}}}":   "configmaps.cm.rawData is not read: write raw_data",
+		"configmaps: {cm: {binary: {a: Yg==}}}": "configmaps.cm.binary is not read: write binaryData",
+	} {
+		if said := refused(t, minimal+own+"\n"); !strings.Contains(said, want) {
+			t.Errorf("%s: said %s, want %s", own, said, want)
+		}
+	}
+	render(t, minimal+"image: {owner: shop}\nrollout: {owner: shop}\nconfigmapAttacher: {owner: shop}\nrbac: {owner: shop}\nconfigmaps: {cm: {owner: shop, kv_data: {a: b}}}\n")
+}
+
+// newNames are the names of the schema, at the top and inside the maps that base-app had, without base-app's own.
+func newNames(t *testing.T, file string) []string {
+	t.Helper()
+	type properties struct {
+		Properties           map[string]json.RawMessage `json:"properties"`
+		AdditionalProperties *struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"additionalProperties"`
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema properties
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var old map[string]any
+	if err := yaml.Unmarshal([]byte(baseAppDefaults), &old); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for name, raw := range schema.Properties {
+		before, known := old[name]
+		if !known {
+			names = append(names, name)
+			continue
+		}
+		inside, isMap := before.(map[string]any)
+		var inner properties
+		if err := json.Unmarshal(raw, &inner); !isMap || err != nil {
+			continue
+		}
+		prefix := name + "."
+		if inner.AdditionalProperties != nil {
+			prefix += "KEY."
+			inner.Properties, inside = inner.AdditionalProperties.Properties, inside["example-cm-1"].(map[string]any)
+		}
+		for key := range inner.Properties {
+			if _, known := inside[key]; !known {
+				names = append(names, prefix+key)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // TestBaseAppDefaults renders base-app's default values, with the names that they

@@ -107,6 +107,12 @@ func (s Sync) Forbidden() bool {
 	return apierrors.IsForbidden(s.Err)
 }
 
+// Unauthorized reports whether the API server doesn't accept the credentials. A token that is
+// renewed ends that, so it isn't an answer.
+func (s Sync) Unauthorized() bool {
+	return apierrors.IsUnauthorized(s.Err)
+}
+
 // NotInstalled reports whether the cluster lacks the kind.
 func (s Sync) NotInstalled() bool {
 	return meta.IsNoMatchError(s.Err) || apierrors.IsNotFound(s.Err)

@@ -34,6 +34,28 @@ func TestDropInFollowsARedirect(t *testing.T) {
 	}
 }
 
+// The original's client used the proxy of the environment. The test's server is that proxy: there
+// is no application with this name.
+func TestDropInUsesTheProxy(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a": "1"})
+	proxied := make(chan string, 1)
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case proxied <- r.Method + " " + r.RequestURI:
+		default:
+		}
+	}))
+	defer proxy.Close()
+	// The API server of the test is on 127.0.0.1, which is never proxied.
+	a := startDropIn(t, c, []string{"HTTP_PROXY=" + proxy.URL, "CONFIG_CONTROLLER_URL=http://app.invalid/-/reload"})
+	a.WantConfirmed()
+	if got := <-proxied; got != "POST http://app.invalid/-/reload" {
+		t.Errorf("the proxy was asked for %s", got)
+	}
+}
+
 // A ConfigMap that can't be read at the first start ends the process, as in the original, and
 // the error says why. The child isn't started.
 func TestDropInThatCannotRead(t *testing.T) {

@@ -186,7 +186,10 @@ func (o *Options) validate() error {
 	if strings.Contains(key, "/") || len(slices.Concat(validation.IsQualifiedName(key), validation.IsDNS1123Subdomain(strings.ToLower(key)))) > 0 {
 		wrong = append(wrong, fmt.Errorf("controller-watch-key %q: want the name of a label without a slash, such as %s", key, DefaultKey))
 	}
-	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
+	// Blanks around the name are dropped, but blanks alone don't stand for all namespaces.
+	if trimmed := strings.TrimSpace(o.Namespace); o.Namespace == "" || len(validation.IsDNS1123Label(trimmed)) == 0 {
+		o.Namespace = trimmed
+	} else {
 		wrong = append(wrong, fmt.Errorf("controller-watch-namespace %q: want the name of one namespace, or nothing for all", o.Namespace))
 	}
 	platform, err := ParsePlatform(o.Words.Platform)
@@ -194,11 +197,13 @@ func (o *Options) validate() error {
 		wrong = append(wrong, fmt.Errorf("image-default-platform: %w", err))
 	}
 	o.Words.Platform = platform
+	o.SlackWebhook = strings.TrimSpace(o.SlackWebhook)
 	if u, err := url.Parse(o.SlackWebhook); o.SlackWebhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
-		wrong = append(wrong, errors.New("slack-webhook: want a URL that begins with https://")) // It is secret.
+		o.SlackWebhook = ""
+		o.warn("slack-webhook has no effect: want a URL that begins with https://") // The value is secret.
 	}
 	if o.OffDeployments && o.OffStatefulSets && o.OffDaemonSets && o.OffCronJobs {
-		wrong = append(wrong, errors.New("every kind of workload is switched off: nothing is left to watch"))
+		o.warn("every kind of workload is switched off: nothing is left to watch")
 	}
 	return errors.Join(wrong...)
 }

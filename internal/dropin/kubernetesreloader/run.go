@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -166,7 +167,7 @@ func (p *parts) watch(ctx context.Context) error {
 func (p *parts) report(s mirror.Sync) {
 	run.ReportStatus(p.log, s)
 	all := p.cache.Status()
-	if !slices.ContainsFunc(all, func(s mirror.Sync) bool { return !s.Answered() }) {
+	if !slices.ContainsFunc(all, func(s mirror.Sync) bool { return !s.Answered() && !s.Unauthorized() }) {
 		p.answered.Do(func() { p.begun <- refusal(all) })
 	}
 }
@@ -182,20 +183,25 @@ func (p *parts) begin(ctx context.Context) error {
 	}
 }
 
-// refusal names the missing permissions if no kind of source or no kind of workload may be
-// followed. A single kind that is missing doesn't affect the others.
+// refusal names the missing permissions, or the credentials that the API server doesn't accept,
+// if no kind of source or no kind of workload may be followed. A single kind that is missing
+// doesn't affect the others.
 func refusal(all []mirror.Sync) error {
 	allowed := map[mirror.Role]bool{}
 	var missing []string
 	var cause error
 	for _, s := range all {
-		allowed[s.Role] = allowed[s.Role] || !s.Forbidden()
-		if s.Forbidden() {
+		refused := s.Forbidden() || s.Unauthorized()
+		allowed[s.Role] = allowed[s.Role] || !refused
+		if refused {
 			missing, cause = append(missing, s.Resource), cmp.Or(cause, s.Err)
 		}
 	}
 	if allowed[mirror.RoleSource] && allowed[mirror.RoleWorkload] {
 		return nil
+	}
+	if apierrors.IsUnauthorized(cause) {
+		return fmt.Errorf("the API server doesn't accept the credentials: check --token, --username and --password, or --client-certificate and --client-key; without --server, the pod's service account: %w", cause)
 	}
 	return fmt.Errorf("permission is missing: list and watch %s: %w", strings.Join(missing, ", "), cause)
 }

@@ -20,6 +20,9 @@ func TestRefusal(t *testing.T) {
 	refused := func(role mirror.Role, resource string) mirror.Sync {
 		return mirror.Sync{Resource: resource, Role: role, Err: apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("why"))}
 	}
+	unauthorized := func(role mirror.Role, resource string) mirror.Sync {
+		return mirror.Sync{Resource: resource, Role: role, Err: apierrors.NewUnauthorized("why")}
+	}
 	unwatched := refused(mirror.RoleWorkload, "deployments")
 	unwatched.Synced = true
 	for name, tc := range map[string]struct {
@@ -34,16 +37,22 @@ func TestRefusal(t *testing.T) {
 		}, ""},
 		"NoSource": {"nothing could ever change", []mirror.Sync{
 			refused(mirror.RoleSource, "configmaps"), refused(mirror.RoleSource, "secrets"), follows(mirror.RoleWorkload, "deployments"),
-		}, "list and watch configmaps, secrets: configmaps is forbidden: why"},
+		}, "permission is missing: list and watch configmaps, secrets: configmaps is forbidden: why"},
 		"NoWorkload": {"nothing could be rolled out; all that is missing is named", []mirror.Sync{
 			follows(mirror.RoleSource, "configmaps"), refused(mirror.RoleSource, "secrets"), refused(mirror.RoleWorkload, "deployments"),
-		}, "list and watch secrets, deployments: "},
-		"ListOnly": {"the permission to watch is missing", []mirror.Sync{follows(mirror.RoleSource, "configmaps"), unwatched}, "list and watch deployments: "},
+		}, "permission is missing: list and watch secrets, deployments: "},
+		"ListOnly": {"the permission to watch is missing", []mirror.Sync{follows(mirror.RoleSource, "configmaps"), unwatched}, "permission is missing: list and watch deployments: "},
+		"NoCredentials": {"what is wrong is the token, not a Role", []mirror.Sync{
+			unauthorized(mirror.RoleSource, "configmaps"), unauthorized(mirror.RoleWorkload, "deployments"),
+		}, "the API server doesn't accept the credentials: check --token, "},
+		"OneUnauthorized": {"a token that was renewed meanwhile", []mirror.Sync{
+			unauthorized(mirror.RoleSource, "configmaps"), follows(mirror.RoleSource, "secrets"), follows(mirror.RoleWorkload, "deployments"),
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := refusal(tc.all)
-			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), "permission is missing: "+tc.want) {
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: error %v, want %q", tc.reason, err, tc.want)
 			}
 		})

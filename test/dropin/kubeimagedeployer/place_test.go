@@ -41,6 +41,46 @@ func TestTakenPorts(t *testing.T) {
 	}
 }
 
+// TestSettingsWithoutEffect: the original kept running with a webhook that isn't a URL, and with
+// every kind switched off. A line break after the namespace is dropped.
+func TestSettingsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	want := s.push(t, "app:latest", "one")
+	s.Create(t, s.deployment("web", "app:latest"))
+	r := s.start(t, "OFF_DEPLOYMENTS=true", "OFF_STATEFULSETS=true", "OFF_DAEMONSETS=true", "OFF_CRONJOBS=true", "PROBE_ADDR=127.0.0.1:0")
+	testkit.Started(t, r).AwaitReady(t, true)
+	awaitLog(t, r, "every kind of workload is switched off")
+	stop(t, r)
+	r = s.start(t, "SLACK_WEBHOOK=hooks.example/T/B/secret", "CONTROLLER_WATCH_NAMESPACE="+s.Namespace+"\n")
+	s.awaitImages(t, "web", "app="+want)
+	stop(t, r)
+	if log := r.Stderr(); !strings.Contains(log, "slack-webhook has no effect") || strings.Contains(log, "B/secret") {
+		t.Errorf("the log doesn't warn of the webhook, or contains it:\n%s", log)
+	}
+}
+
+// TestTwoReplicas: both follow every workload, because there is no lease. Each image is rolled out
+// once, and the second replica goes on alone when the first has ended.
+func TestTwoReplicas(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.push(t, "app:latest", "one")
+	s.Create(t, s.deployment("web", "app:latest"))
+	replicas := []*labtest.Running{s.start(t), s.start(t)}
+	for _, r := range replicas {
+		awaitLog(t, r, "msg=following resource=deployments")
+	}
+	s.awaitImages(t, "web", "app="+first)
+	s.awaitImages(t, "web", "app="+s.push(t, "app:latest", "two"))
+	stop(t, replicas[0])
+	s.awaitImages(t, "web", "app="+s.push(t, "app:latest", "three"))
+	s.fence(t)
+	if got := s.Deployment(t, "web").Generation; got != 4 {
+		t.Errorf("generation %d after three images, want 4", got)
+	}
+}
+
 // TestRegistriesWithoutTLS: a local registry that closes a connection with TLS, or answers with
 // something else, is asked in plain HTTP, by the controller and by the command.
 func TestRegistriesWithoutTLS(t *testing.T) {

@@ -57,6 +57,22 @@ func TestNothingMayBeListed(t *testing.T) {
 	}
 }
 
+// TestWrongToken: a token that the API server doesn't accept ends the process at its start, too.
+func TestWrongToken(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	program := s.start(t, "--token=not-a-token")
+	if code := program.ExitCode(t, patience); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if want := "Error: the API server doesn't accept the credentials: check --token, "; !strings.Contains(program.Stderr(), want) {
+		t.Errorf("the last words are %q, want %q", program.Stderr(), want)
+	}
+	if strings.Contains(program.Stderr()+program.Stdout(), "not-a-token") {
+		t.Error("the token is in the output")
+	}
+}
+
 // TestOneKindMayNotBeListed: the others are followed, and /readyz names the missing permission.
 func TestOneKindMayNotBeListed(t *testing.T) {
 	t.Parallel()

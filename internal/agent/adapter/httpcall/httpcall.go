@@ -38,6 +38,9 @@ type Options struct {
 	// FollowOnHost follows redirects to the URL's own host, for a predecessor whose client
 	// followed them. The last answer counts.
 	FollowOnHost bool
+	// Proxied sends the request through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name,
+	// for a predecessor whose client did. A loopback address is never proxied.
+	Proxied bool
 }
 
 // Credentials are how the agent logs in.
@@ -298,6 +301,9 @@ func (o Options) transport() (*http.Transport, error) {
 	}
 	dialer := &net.Dialer{}
 	t := &http.Transport{TLSClientConfig: config}
+	if o.Proxied {
+		t.Proxy = http.ProxyFromEnvironment
+	}
 	if o.UnixSocket != "" {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", o.UnixSocket)

@@ -197,7 +197,7 @@ func (v *values) config(child []string) (run.Config, error) {
 
 // setReload uses the URL whenever it is set; the original ignored it in subprocess mode.
 func (v *values) setReload(c *run.Config, subprocess bool) error {
-	c.App.HTTP.Method, c.App.HTTP.FollowOnHost = v.method, true
+	c.App.HTTP.Method, c.App.HTTP.FollowOnHost, c.App.HTTP.Proxied = v.method, true, true
 	if v.method == "" {
 		c.App.HTTP.Method = http.MethodGet
 	}

@@ -172,8 +172,15 @@ func TestAccountIsShort(t *testing.T) {
 	t.Parallel()
 	seen := map[string]Account{}
 	for _, a := range []Account{
-		{"shop", "a", nil}, {"shop", "b", nil}, {"other", "a", nil}, {"shop", "", named(200)}, {"shop", "", named(201)},
-		{"shop", "", []string{"a", "b"}}, {"shop", "", []string{"a,b"}}, {"shop", "", []string{"b", "a"}}, {"shop", "", []string{"a"}},
+		{"shop", "a", nil},
+		{"shop", "b", nil},
+		{"other", "a", nil},
+		{"shop", "", named(200)},
+		{"shop", "", named(201)},
+		{"shop", "", []string{"a", "b"}},
+		{"shop", "", []string{"a,b"}},
+		{"shop", "", []string{"b", "a"}},
+		{"shop", "", []string{"a"}},
 	} {
 		text := a.String()
 		if other, ok := seen[text]; ok {

@@ -1,18 +1,12 @@
 package labtest
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
-
-	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
 // The lab's ports are below the range that systems use for outgoing connections. So no other
@@ -40,10 +34,7 @@ func freePorts(count int) ([]int, error) {
 			continue
 		}
 		defer listener.Close()
-		switch taken, err := take(port); {
-		case err != nil:
-			return nil, fmt.Errorf("reserve a port: %w", err)
-		case taken:
+		if take(port) {
 			ports = append(ports, port)
 		}
 		if len(ports) == count {
@@ -53,43 +44,24 @@ func freePorts(count int) ([]int, error) {
 	return nil, fmt.Errorf("find %d free ports between %d and %d: none left", count, firstPort, lastPort)
 }
 
-// reserved are the ports of this process. Other processes know them by locks on a file.
+// reserved holds a UDP port for each port that was given out, until the process ends.
 //
 //nolint:gochecknoglobals // What belongs to the process has to live somewhere in it.
 var reserved struct {
 	sync.Mutex
 
-	ports map[int]bool
-	file  *os.File
+	ports []net.PacketConn
 }
 
-// take reserves a port. Otherwise a test, or one of another package, could get the same port
-// before the program that it is meant for listens on it.
-func take(port int) (bool, error) {
+// take reserves a port, by taking the UDP port with the same number. Otherwise another test, in this
+// process or another one, could get the port before the program that it is meant for listens on it.
+func take(port int) bool {
+	held, err := net.ListenPacket("udp4", "127.0.0.1:"+strconv.Itoa(port)) //nolint:noctx // As above.
+	if err != nil {
+		return false
+	}
 	reserved.Lock()
 	defer reserved.Unlock()
-	if reserved.file == nil {
-		dir, err := program.Cache()
-		if err == nil {
-			err = os.MkdirAll(dir, 0o755)
-		}
-		if err != nil {
-			return false, err
-		}
-		if reserved.file, err = os.OpenFile(filepath.Join(dir, "ports.lock"), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
-			return false, err
-		}
-		reserved.ports = map[int]bool{}
-	}
-	if reserved.ports[port] {
-		return false, nil
-	}
-	one := syscall.Flock_t{Type: syscall.F_WRLCK, Start: int64(port), Len: 1}
-	if err := syscall.FcntlFlock(reserved.file.Fd(), syscall.F_SETLK, &one); errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-		return false, nil // another process has it
-	} else if err != nil {
-		return false, err
-	}
-	reserved.ports[port] = true
-	return true, nil
+	reserved.ports = append(reserved.ports, held)
+	return true
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -151,7 +152,11 @@ func currentOf(t *testing.T, kind kube.Kind, world ...client.Object) (name strin
 // historyOf is the first history of the workload "web".
 func historyOf(t *testing.T, kind kube.Kind, world ...client.Object) (first lineage.History) {
 	t.Helper()
-	c := fake.NewClientBuilder().WithObjects(world...).Build()
+	own := runtime.NewScheme() // The client adds the kinds that it doesn't know.
+	if err := scheme.AddToScheme(own); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(own).WithObjects(world...).Build()
 	err := lineage.FollowHistory(t.Context(), c, kind, types.NamespacedName{Namespace: "shop", Name: "web"}, func(h lineage.History) bool {
 		first = h
 		return true

@@ -1,11 +1,13 @@
 package labtest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -53,12 +55,13 @@ var reserved struct {
 	ports []net.PacketConn
 }
 
-// take reserves a port, by taking the UDP port with the same number. Otherwise another test, in this
-// process or another one, could get the port before the program that it is meant for listens on it.
+// take reserves a port, by taking the UDP port with the same number on an address that nothing else
+// uses. Otherwise another test, in this process or another one, could get the port before the
+// program that it is meant for listens on it.
 func take(port int) bool {
-	held, err := net.ListenPacket("udp4", "127.0.0.1:"+strconv.Itoa(port)) //nolint:noctx // As above.
+	held, err := net.ListenPacket("udp4", "127.0.77.1:"+strconv.Itoa(port)) //nolint:noctx // As above.
 	if err != nil {
-		return false
+		return errors.Is(err, syscall.EADDRNOTAVAIL) // macOS has only 127.0.0.1; chance has to do.
 	}
 	reserved.Lock()
 	defer reserved.Unlock()

@@ -265,11 +265,13 @@ func TestNoChildOnAnUncheckedSet(t *testing.T) {
 	source := t.TempDir()
 	agentkit.Write(t, filepath.Join(source, "a"), "bad")
 	root := agentkit.NewRoot(t)
-	if _, stderr, code := run(t, "--root="+root, "--directory="+source, "--once"); code != 0 {
-		t.Fatalf("code %d: %s", code, stderr)
+	// A process of its own: one that this process starts at the same moment would inherit the lock.
+	a := agentkit.StartIn(t, root, "--directory="+source, "--once")
+	if code := a.ExitCode(t, agentkit.Patience); code != 0 {
+		t.Fatalf("code %d: %s", code, a.Stderr())
 	}
 	check := "--check=sh -c '! grep -q bad {dir}/a'"
-	a := agentkit.StartIn(t, root, "--directory="+source, check, "--", "sh", "-c", "echo started; exec sleep 1000")
+	a = agentkit.StartIn(t, root, "--directory="+source, check, "--", "sh", "-c", "echo started; exec sleep 1000")
 	if code := a.ExitCode(t, agentkit.Patience); code != 1 || a.Stdout() != "" || !strings.Contains(a.Stderr(), "the check refused the first set") {
 		t.Errorf("code %d, the application said %q: %s", code, a.Stdout(), a.Stderr())
 	}

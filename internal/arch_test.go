@@ -329,6 +329,29 @@ func TestDecisionsSeeNoAdapter(t *testing.T) {
 	}
 }
 
+// eachNode visits the code below these directories, without tests.
+func eachNode(t *testing.T, dirs []string, visit func(path string, node ast.Node)) {
+	t.Helper()
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			for node := range ast.Preorder(file) {
+				visit(filepath.ToSlash(path), node)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestListsArePaged: a list has as many objects as tenants make, of any size. Only these lists are not
 // read by the package pages.
 func TestListsArePaged(t *testing.T) {
@@ -341,35 +364,19 @@ func TestListsArePaged(t *testing.T) {
 		"feature/rollouts/act.go":      "it isn't a client's list",
 	}
 	used := maps.Clone(allowed)
-	for _, room := range []string{"adapter", "feature", "run", "dropin", "cli", "server"} {
-		err := filepath.WalkDir(room, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				return err
-			}
-			for node := range ast.Preorder(file) {
-				call, ok := node.(*ast.CallExpr)
-				if !ok || len(call.Args) < 2 {
-					continue
-				}
-				method, ok := call.Fun.(*ast.SelectorExpr)
-				if !ok || method.Sel.Name != "List" {
-					continue
-				}
-				if allowed[filepath.ToSlash(path)] == "" {
-					t.Errorf("internal/%s lists without pages", path)
-				}
-				delete(used, filepath.ToSlash(path))
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	eachNode(t, []string{"adapter", "feature", "run", "dropin", "cli", "server"}, func(path string, node ast.Node) {
+		call, ok := node.(*ast.CallExpr)
+		if !ok || len(call.Args) < 2 {
+			return
 		}
-	}
+		if method, ok := call.Fun.(*ast.SelectorExpr); !ok || method.Sel.Name != "List" {
+			return
+		}
+		if allowed[path] == "" {
+			t.Errorf("internal/%s lists without pages", path)
+		}
+		delete(used, path)
+	})
 	for path := range used {
 		t.Errorf("internal/%s has no list any more", path)
 	}
@@ -382,27 +389,12 @@ func TestListsArePaged(t *testing.T) {
 func TestOnlyTheCommandLineKnowsFlags(t *testing.T) {
 	t.Parallel()
 	flag := regexp.MustCompile(`(^|[^-\w])--[a-z][a-z-]+`)
-	for _, dir := range []string{"core", "adapter", "feature", "server", "agent/core", "agent/adapter", "agent/feature"} {
-		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				return err
-			}
-			for node := range ast.Preorder(file) {
-				// The presets run other programs, whose flags they know.
-				if text, ok := node.(*ast.BasicLit); ok && text.Kind == token.STRING && flag.MatchString(text.Value) && !strings.Contains(text.Value, "postgres ") {
-					t.Errorf("internal/%s names a flag: %s", path, text.Value)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	eachNode(t, []string{"core", "adapter", "feature", "server", "agent/core", "agent/adapter", "agent/feature"}, func(path string, node ast.Node) {
+		// The presets run other programs, whose flags they know.
+		if text, ok := node.(*ast.BasicLit); ok && text.Kind == token.STRING && flag.MatchString(text.Value) && !strings.Contains(text.Value, "postgres ") {
+			t.Errorf("internal/%s names a flag: %s", path, text.Value)
 		}
-	}
+	})
 	for _, p := range slices.Concat(packagesUnder(t, "internal/run"), packagesUnder(t, "internal/agent/run")) {
 		for _, dep := range p.Deps {
 			if isUnder(dep, "github.com/spf13/cobra") { // client-go links pflag

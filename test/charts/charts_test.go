@@ -41,6 +41,16 @@ func refused(t *testing.T, values string, args ...string) string {
 	return stderr
 }
 
+// wantAdvice checks what is said about values, added to the smallest ones, that are refused.
+func wantAdvice(t *testing.T, advice map[string]string) {
+	t.Helper()
+	for values, want := range advice {
+		if said := refused(t, minimal+values+"\n"); !strings.Contains(said, want) {
+			t.Errorf("%s: said %s, want %s", values, said, want)
+		}
+	}
+}
+
 func examples(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(helmtest.New(t, "").Root(), "examples", "app", "*.yaml"))

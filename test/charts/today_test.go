@@ -111,7 +111,7 @@ func TestDeploymentUnlessArgo(t *testing.T) {
 // TestAdviceOfToday: what cannot work is refused with the way out.
 func TestAdviceOfToday(t *testing.T) {
 	t.Parallel()
-	for values, want := range map[string]string{
+	wantAdvice(t, map[string]string{
 		"rbac: {enabled: false}\nworkload: {kind: Deployment}":                                                          "may attach ConfigMaps to Rollouts only",
 		"rbac: {enabled: false}\nsecrets: {s: {kv_data: {a: b}}}":                                                       "may attach ConfigMaps to Rollouts only",
 		"ingress: {enabled: true, hosts: [{host: a}]}":                                                                  "there is no Service: set service.enabled=true",
@@ -125,11 +125,7 @@ func TestAdviceOfToday(t *testing.T) {
 		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same directory, /etc/kubernetes/configmaps",
 		"domain: example.org":                                                                                           "domain is not a value of this chart",
 		"ingresss: {enabled: true}":                                                                                     "unknownValues=accept allows it at the top",
-	} {
-		if said := refused(t, minimal+values+"\n"); !strings.Contains(said, want) {
-			t.Errorf("%s: said %s", values, said)
-		}
-	}
+	})
 	render(t, minimal+"rbac: {enabled: false}\nconfigmapAttacher: {serviceAccountName: mine}\n")
 	if said := refused(t, minimal, "--kube-version", "1.22.0"); !strings.Contains(said, "1.23") {
 		t.Errorf("an old Kubernetes: %s", said)

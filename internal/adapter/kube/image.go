@@ -3,7 +3,7 @@ package kube
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 )
 
 // ContainerImage is the image of a container. The position holds for the resource
@@ -17,7 +17,7 @@ type ContainerImage struct {
 
 // PullSettings are a pod template's settings for pulling its images.
 type PullSettings struct {
-	// Secrets are the template's pull secrets, as far as [keychain.Names] returns them. The
+	// Secrets are the template's pull secrets, as far as [podrefs.PullSecrets] returns them. The
 	// ServiceAccount may list more.
 	Secrets        []string
 	ServiceAccount string
@@ -53,7 +53,7 @@ func imagesOf(spec *corev1.PodSpec) []ContainerImage {
 
 func pullSettingsOf(spec *corev1.PodSpec) PullSettings {
 	s := PullSettings{
-		Secrets: keychain.Names(spec.ImagePullSecrets), ServiceAccount: spec.ServiceAccountName,
+		Secrets: podrefs.PullSecrets(spec.ImagePullSecrets), ServiceAccount: spec.ServiceAccountName,
 		OS: spec.NodeSelector[corev1.LabelOSStable], Architecture: spec.NodeSelector[corev1.LabelArchStable],
 	}
 	if s.ServiceAccount == "" {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
@@ -99,7 +100,7 @@ func TestUnreadPullSecrets(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)
-	got := Names(refs(append([]string{long, "a", "b", "a", long}, named(1000)...)))
+	got := podrefs.PullSecrets(refs(append([]string{long, "a", "b", "a", long}, named(1000)...)))
 	if len(got) != 33 || got[1] != "a" || got[2] != "b" || got[3] != "pull-0" || len(got[0]) != 254 {
 		t.Errorf("%d names, beginning with %.300q", len(got), got)
 	}

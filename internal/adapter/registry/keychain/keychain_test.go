@@ -119,17 +119,6 @@ func TestOneBadSecretSpoilsNoOther(t *testing.T) {
 	}
 }
 
-func TestPullSecretNames(t *testing.T) {
-	t.Parallel()
-	account := []string{"account"}
-	if got := keychain.PullSecretNames([]string{"pod"}, account); !cmp.Equal(got, []string{"pod"}) {
-		t.Errorf("a pod with its own pull secrets uses %q", got)
-	}
-	if got := keychain.PullSecretNames(nil, account); !cmp.Equal(got, account) {
-		t.Errorf("a pod without pull secrets uses %q", got)
-	}
-}
-
 // TestFileIsReadAgain: a Secret that is mounted as a file is replaced while the program
 // runs.
 func TestFileIsReadAgain(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/answers"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
@@ -90,7 +91,7 @@ func (s podSource) Credentials(ctx context.Context, repository tagspec.Repositor
 
 func (p *Pods) names(ctx context.Context, a Account) ([]string, error) {
 	if len(a.Secrets) > 0 {
-		return PullSecretNames(a.Secrets, nil), nil
+		return a.Secrets, nil
 	}
 	at := types.NamespacedName{Namespace: a.Namespace, Name: a.ServiceAccount}
 	got, err := p.get(ctx, at, &corev1.ServiceAccount{})
@@ -100,7 +101,7 @@ func (p *Pods) names(ctx context.Context, a Account) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("service account %s: %w", at, err)
 	}
-	return PullSecretNames(nil, Names(got.(*corev1.ServiceAccount).ImagePullSecrets)), nil
+	return podrefs.PullSecrets(got.(*corev1.ServiceAccount).ImagePullSecrets), nil
 }
 
 // Secret implements SecretReader.
@@ -140,7 +141,7 @@ func slim(o client.Object) client.Object {
 			return key != corev1.DockerConfigJsonKey && key != corev1.DockerConfigKey
 		})
 	case *corev1.ServiceAccount:
-		names := Names(o.ImagePullSecrets)
+		names := podrefs.PullSecrets(o.ImagePullSecrets)
 		*o = corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, len(names))}
 		for i, name := range names {
 			o.ImagePullSecrets[i].Name = name
@@ -158,7 +159,7 @@ func size(o client.Object) int {
 			sum += len(value)
 		}
 	case *corev1.ServiceAccount:
-		sum += len(o.ImagePullSecrets) * maxName
+		sum += len(o.ImagePullSecrets) * podrefs.MaxName
 	}
 	return sum
 }

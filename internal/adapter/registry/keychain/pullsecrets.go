@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
@@ -20,20 +20,17 @@ type SecretReader interface {
 }
 
 const (
-	// maxSecrets and maxBytes limit the pull secrets that are read for a pod.
-	maxSecrets = 32
-	maxBytes   = 1 << 20
+	// maxBytes limits the pull secrets that are read for a pod, besides their number.
+	maxBytes = 1 << 20
 	// maxSmall is the size up to which texts are decoded at the same time. Larger ones wait for one
 	// another.
 	maxSmall = 64 << 10
 	// maxUnread limits the Secrets that an error names.
 	maxUnread = 5
-	// maxName is the limit of Kubernetes for the name of a Secret.
-	maxName = 253
 )
 
 // ErrTooManySecrets means that a pod has more pull secrets than are read for it.
-var ErrTooManySecrets = fmt.Errorf("only the first %d pull secrets are read, and no further one after %d KiB", maxSecrets, maxBytes>>10)
+var ErrTooManySecrets = fmt.Errorf("only the first %d pull secrets are read, and no further one after %d KiB", podrefs.MaxPullSecrets, maxBytes>>10)
 
 // PullSecrets are Secrets with credentials for registries.
 type PullSecrets struct {
@@ -42,34 +39,6 @@ type PullSecrets struct {
 	Names     []string
 	// large, if set, is held while a large text is decoded.
 	large *semaphore.Weighted
-}
-
-// Names returns the different names of a list: one more than are read, so the excess is noticed. The
-// API server doesn't limit the length of these names. A longer one than a Secret can have stays too
-// long.
-func Names(refs []corev1.LocalObjectReference) []string {
-	var names []string
-	seen := map[string]bool{}
-	for _, ref := range refs {
-		name := strings.Clone(ref.Name[:min(len(ref.Name), maxName+1)])
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		if names = append(names, name); len(names) > maxSecrets {
-			break
-		}
-	}
-	return names
-}
-
-// PullSecretNames returns the names that count for a pod: its own or, without any, those of its
-// service account, which the API server adds to the pod.
-func PullSecretNames(pod, serviceAccount []string) []string {
-	if len(pod) > 0 {
-		return pod
-	}
-	return serviceAccount
 }
 
 // Credentials lists those of all Secrets, best match first. A missing or unreadable Secret
@@ -85,7 +54,7 @@ func (p PullSecrets) Credentials(ctx context.Context, repository tagspec.Reposit
 		if slices.Contains(p.Names[:i], name) {
 			continue
 		}
-		if tried == maxSecrets || size >= maxBytes {
+		if tried == podrefs.MaxPullSecrets || size >= maxBytes {
 			excess = ErrTooManySecrets
 			break
 		}

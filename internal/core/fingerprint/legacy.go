@@ -6,9 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // LegacyConfigMap is the SHA-1 that kubernetes-reloader stored for a ConfigMap.
@@ -44,7 +45,7 @@ func legacyOrder[V any](data map[string]V) []string {
 	for key := range data {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b string) int {
+	sorting.By(keys, func(a, b string) int {
 		i, aIndex := arrayIndex(a)
 		j, bIndex := arrayIndex(b)
 		switch {

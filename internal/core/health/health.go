@@ -67,8 +67,8 @@ type Status struct {
 	// Phase is the summary of a kind that reports one: "Healthy", "Progressing", "Paused"
 	// or "Degraded".
 	Phase string
-	// Deadline is how long pods may take, for a kind whose controller never gives up;
-	// zero otherwise.
+	// Deadline is how long a rollout may take without progress, for a kind whose controller
+	// never gives up; zero otherwise.
 	Deadline time.Duration
 	// Ready and Stalled are the conditions of a kind that reports only those; Ready
 	// stands for Available too.
@@ -99,8 +99,8 @@ const (
 // check is one step of the rule: it decides, or leaves the decision to the next.
 type check func(Status, time.Duration) (Health, bool)
 
-// Of is the health of a rollout that has been running for that long.
-func Of(s Status, running time.Duration) Health {
+// Of is the health of a rollout that has shown no progress for that long.
+func Of(s Status, stalled time.Duration) Health {
 	for _, c := range []check{
 		invalid,    // nothing happens before a user acts
 		unobserved, // the status is about an earlier template
@@ -112,7 +112,7 @@ func Of(s Status, running time.Duration) Health {
 		byCounts,     // a kind that counts its pods
 		byConditions, // a kind that reports only Ready
 	} {
-		if h, known := c(s, running); known {
+		if h, known := c(s, stalled); known {
 			return h
 		}
 	}
@@ -185,7 +185,7 @@ func keptByHand(s Status, _ time.Duration) (Health, bool) {
 	return Health{ByHand, fmt.Sprintf("%s of an older revision left; %s", pods(older), s.Hand())}, older > 0 && older <= kept
 }
 
-func byCounts(s Status, running time.Duration) (Health, bool) {
+func byCounts(s Status, stalled time.Duration) (Health, bool) {
 	if !s.Counted {
 		return Health{}, false
 	}
@@ -194,8 +194,8 @@ func byCounts(s Status, running time.Duration) (Health, bool) {
 	switch {
 	case c.older() == 0 && c.Updated >= c.Wanted && missing == 0:
 		return Health{Done, pods(c.Available) + " available"}, true
-	case s.Deadline > 0 && running >= s.Deadline:
-		return Health{Failed, fmt.Sprintf("not done after %s: %s of an older revision left, %s not available", s.Deadline, pods(c.older()), pods(missing))}, true
+	case s.Deadline > 0 && stalled >= s.Deadline:
+		return Health{Failed, fmt.Sprintf("no progress for %s: %s of an older revision left, %s not available", s.Deadline, pods(c.older()), pods(missing))}, true
 	}
 	return Health{Progressing, fmt.Sprintf("%s of an older revision left, %s not available", pods(c.older()), pods(missing))}, true
 }

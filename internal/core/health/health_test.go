@@ -24,7 +24,7 @@ func TestOf(t *testing.T) {
 	slow := func(s *health.Status) { s.Deadline = deadline }
 	for name, tc := range map[string]struct {
 		status  health.Status
-		running time.Duration
+		stalled time.Duration
 		want    health.State
 	}{
 		"Done":                 {counted(3, 3, 3, 3), 0, health.Done},
@@ -40,6 +40,10 @@ func TestOf(t *testing.T) {
 		"NeverGivesUp":         {counted(3, 4, 1, 3), 24 * time.Hour, health.Progressing},
 		"WithinOurDeadline":    {with(counted(3, 3, 1, 3), slow), deadline - 1, health.Progressing},
 		"BeyondOurDeadline":    {with(counted(3, 3, 1, 3), slow), deadline, health.Failed},
+		"ScaledUpLater":        {with(counted(5, 3, 3, 3), slow), deadline, health.Failed},
+		"NoPodsWanted":         {with(counted(0, 0, 0, 0), slow), 24 * time.Hour, health.Done},
+		"PausedForDays":        {with(with(counted(3, 3, 1, 3), slow), func(s *health.Status) { s.Paused = true }), 24 * time.Hour, health.Paused},
+		"UnobservedForDays":    {with(with(counted(3, 3, 3, 3), slow), func(s *health.Status) { s.Observed = false }), 24 * time.Hour, health.Progressing},
 		"DoneInTheEnd":         {with(counted(3, 3, 3, 3), slow), 2 * deadline, health.Done},
 		"OnDelete":             {with(counted(3, 3, 1, 3), onDelete), 0, health.ByHand},
 		"OnDeleteForDays":      {with(with(counted(3, 3, 1, 3), onDelete), slow), 24 * time.Hour, health.ByHand},
@@ -64,7 +68,7 @@ func TestOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := health.Of(tc.status, tc.running)
+			got := health.Of(tc.status, tc.stalled)
 			if got.State != tc.want {
 				t.Errorf("%+v is %q, want %q", tc.status, got.State, tc.want)
 			}

@@ -1,5 +1,7 @@
 package input
 
+import "cmp"
+
 // Ends describes what ends the situation of a workload that isn't in step, empty for a
 // reason that means in step or that ends by itself.
 func Ends(r Reason) string {
@@ -23,7 +25,7 @@ func Ends(r Reason) string {
 	case Unresolved:
 		return "an answer of the registry, or another annotation"
 	case RolloutFailed:
-		return "the next digest of the tag, or a rollout that succeeds"
+		return "another version, or a rollout that succeeds"
 	case Quarantined:
 		return "the next digest of the tag, or lockstep release"
 	case Evicting:
@@ -45,7 +47,27 @@ func Ends(r Reason) string {
 	case ReloadFailed:
 		return "the next attempt that the API server accepts, or lockstep roll"
 	default:
-		return endsByAnother(r)
+		return cmp.Or(endsInTurn(r), endsByAnother(r))
+	}
+}
+
+// endsInTurn is for changes that reach workloads one after the other.
+func endsInTurn(r Reason) string {
+	switch r {
+	case AwaitsTurn:
+		return "its turn: the workloads before it are healthy"
+	case AwaitsWindow:
+		return "the opening of the maintenance window"
+	case AwaitsWorkload:
+		return "the end of the rollout that goes first"
+	case Damped:
+		return "the end of the pause, or a quiet source"
+	case VersionStopped:
+		return "another version of the source, or lockstep resume"
+	case Stopped:
+		return "lockstep resume for the cluster or the namespace"
+	default:
+		return ""
 	}
 }
 

@@ -24,6 +24,10 @@ type Finding struct {
 	Standing Standing
 	Reason   Reason
 	Versions
+	// Change is the current version as all workloads that use it see it, zero when
+	// delivering it takes no turn.
+	Change Change
+	Pace   Pace
 	// ResourceVersion is the input object's, empty for an input that isn't an object or
 	// doesn't exist.
 	ResourceVersion string
@@ -47,6 +51,14 @@ type Finding struct {
 	// Why adds to the reason, for users; may be empty.
 	Why   string
 	Notes Notes
+}
+
+// Pace is how an input asks to be delivered.
+type Pace struct {
+	// AtOnce is true when its changes aren't delivered in steps.
+	AtOnce bool
+	// Resumed are versions that are delivered even though they were stopped.
+	Resumed []string
 }
 
 // Versions are those of one input, as the workload sees it.
@@ -115,6 +127,8 @@ type Warning struct {
 	Text   string
 	// About is the input, zero where that does not matter.
 	About ID
+	// Change is the version of the input, zero without one.
+	Change Change
 	// Shared is true when the cause isn't the workload's and is logged once for all workloads
 	// that it affects.
 	Shared bool

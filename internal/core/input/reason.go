@@ -60,7 +60,7 @@ const (
 	Quarantined Reason = "Quarantined"
 	// PutBack: the rollout of a digest failed, and Lockstep restored the previous one.
 	PutBack Reason = "PutBack"
-	// RolloutFailed: the rollout of a digest failed, and it stays.
+	// RolloutFailed: the rollout of the current version failed, and it stays.
 	RolloutFailed Reason = "RolloutFailed"
 	// ImagesOff: the workload asks for images, and this controller doesn't follow images.
 	ImagesOff Reason = "ImagesOff"
@@ -86,6 +86,20 @@ const (
 	Held Reason = "Held"
 	// Paused: a change waits until the workload is resumed.
 	Paused Reason = "Paused"
+	// AwaitsTurn: other workloads get the change first.
+	AwaitsTurn Reason = "AwaitsTurn"
+	// AwaitsWindow: the maintenance window is closed.
+	AwaitsWindow Reason = "AwaitsWindow"
+	// AwaitsWorkload: a workload that goes first isn't finished with the change.
+	AwaitsWorkload Reason = "AwaitsWorkload"
+	// AfterIgnored: a workload that should go first can't be waited for.
+	AfterIgnored Reason = "AfterIgnored"
+	// Damped: the workload was rolled out, or a source changed, too often.
+	Damped Reason = "Damped"
+	// VersionStopped: the version failed on a workload that was healthy before.
+	VersionStopped Reason = "VersionStopped"
+	// Stopped: an operator stopped every automatic change.
+	Stopped Reason = "Stopped"
 	// AwaitsPods: the pod template contains the change, and pods of an older revision
 	// stay until an operator deletes them.
 	AwaitsPods Reason = "AwaitsPods"
@@ -196,10 +210,17 @@ func FollowExplanations() []Explanation {
 		{Released, "What was reverted is accepted without a rollout, because `lockstep release` said so."},
 		{Following, "The workload begins to be followed; whatever it runs becomes the baseline. Reported once, with the sources that it follows."},
 		{NotFollowed, "Nothing asks to follow this workload (`lockstep.dev/reload`), `never` refuses it, or it uses nothing that can be followed."},
-		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is corrected. (An unknown key, or a value of a namespace or source, only has no effect; `lockstep.dev/observe` of a namespace then counts as `true`.)"},
+		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is corrected. (An unknown key, a value of a namespace or source, and `first`, `after` and `window` only have no effect; `lockstep.dev/observe` of a namespace then counts as `true`.)"},
 		{QuietWindow, "A change waits until its sources have been quiet."},
 		{Held, "A person holds the workload or a changed source, by `lockstep.dev/hold`."},
 		{Paused, "The workload is paused (`spec.paused`), so that a new template would restart no pod. The change waits for the resume; a revision that is made then is the delivery, otherwise one rollout follows."},
+		{AwaitsTurn, "Other workloads get this version first: it goes to one workload, then to 2, then to 4, each step after the previous one is healthy, and to a limited number at the same time."},
+		{AwaitsWindow, "The maintenance window (`lockstep.dev/window`, or that of the controller) is closed. All changes are delivered as one rollout when it opens."},
+		{AwaitsWorkload, "The workload that `lockstep.dev/after` names isn't finished with the same change."},
+		{AfterIgnored, "`lockstep.dev/after` names a workload that is missing, not followed, held or stopped. Lockstep doesn't wait for it."},
+		{Damped, "The workload was rolled out again and again, or a source keeps changing. The next rollout waits longer each time, up to a limit; a quiet period ends it."},
+		{VersionStopped, "A workload that was healthy before failed with this version, so Lockstep doesn't deliver it to further workloads. Another version of the source ends the stop, and so does `lockstep resume`."},
+		{Stopped, "An operator stopped every automatic change with `lockstep stop`, or with the ConfigMap `lockstep-stop`."},
 		{AwaitsPods, "The pod template has the change, and pods of an older revision are left, which the workload's controller does not replace: its `updateStrategy` is `OnDelete`, or has a partition. It is delivered when the last of them is gone; the reason is then `Reloaded`."},
 		{ImmutableReplaced, "An immutable ConfigMap or Secret was deleted and made again with other content. Nodes on which a pod refers to it go on serving the old content to new pods, so that a rollout would deliver nothing for certain. Give the new content a new name; or delete every pod that refers to it, and then `lockstep roll`."},
 		{OtherInstallation, "Another installation of Lockstep rolled out the workload. That counts as another writer's rollout. Let only one of them follow the namespace."},
@@ -236,7 +257,7 @@ func ImageExplanations() []Explanation {
 		{Contested, "Another writer has reverted the image for the third time within an hour. Lockstep doesn't pin it again until the annotation or the digest of the tag changes, or `lockstep release`. The event has the rule by which Argo CD ignores the field."},
 		{Quarantined, "The rollout of this digest failed here, and Lockstep restored the previous one. The next digest is tried; `lockstep release` allows this one again."},
 		{PutBack, "The rollout of a digest failed, and Lockstep restored the digest that was last healthy here."},
-		{RolloutFailed, "The rollout of a digest failed, and it stays: configuration was delivered together with it, or no digest is known that was healthy here."},
+		{RolloutFailed, "The rollout of the current version failed, and it stays. Lockstep doesn't revert configuration. It restores an image unless configuration was delivered together with it, or no digest is known that was healthy here."},
 		{ImagesOff, "The workload asks for images, and this controller was started without following any."},
 	}
 }

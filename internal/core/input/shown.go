@@ -3,9 +3,9 @@ package input
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"maps"
-	"slices"
 	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Mark is the version of one input that a pod template shows.
@@ -78,7 +78,7 @@ func ParseShown(text string) Shown {
 // undo finds its old revision again.
 func (s Shown) String() string {
 	elements := make([]string, 0, len(s))
-	for _, id := range slices.SortedFunc(maps.Keys(s), func(a, b ID) int {
+	for _, id := range sorting.Keys(s, func(a, b ID) int {
 		return strings.Compare(a.String(), b.String())
 	}) {
 		elements = append(elements, id.String()+s[id].String())

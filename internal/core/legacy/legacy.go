@@ -50,7 +50,7 @@ func (w Words) Knows(key string, _ map[string]string) bool {
 // followed.
 func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 	in := settings.Intent{Whole: true, Strategy: settings.StrategyTemplate, Quiet: w.Quiet}
-	if in.TooMany = settings.TooManyContainerKeys(workload, func(key string) bool { return w.Knows(key, nil) }); in.TooMany != "" {
+	if in.Mistakes.TooMany = settings.TooManyContainerKeys(workload, func(key string) bool { return w.Knows(key, nil) }); in.Mistakes.TooMany != "" {
 		in.Mode = settings.Follow
 		return in
 	}

@@ -104,8 +104,8 @@ func TestLongListsAreRead(t *testing.T) {
 		}
 		kept := settings.Limit(map[string]string{legacy.ConfigMapAnnotation: strings.Join(names, ",")})
 		got := legacy.Words{}.Intent(kept, nil)
-		if tooMany && (got.TooMany == "" || len(got.Listed) > 0 || got.Mode != settings.Follow) || !tooMany && (got.TooMany != "" || len(got.Listed) != count) {
-			t.Errorf("of %d names %d are followed, and it says %q", count, len(got.Listed), got.TooMany)
+		if tooMany && (got.Mistakes.TooMany == "" || len(got.Listed) > 0 || got.Mode != settings.Follow) || !tooMany && (got.Mistakes.TooMany != "" || len(got.Listed) != count) {
+			t.Errorf("of %d names %d are followed, and it says %q", count, len(got.Listed), got.Mistakes.TooMany)
 		}
 	}
 }

@@ -2,6 +2,7 @@
 package patch
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Target is the object that a patch was decided on.
@@ -47,7 +50,7 @@ type Document struct {
 }
 
 // Change is one change of a pod template: SetAnnotation, RemoveAnnotation,
-// SetVariable or SetImage.
+// SetVariable, RemoveVariable or SetImage; or one beside it: SetObjectAnnotation or Pause.
 type Change interface {
 	// add adds the change to a document.
 	add(*changes)
@@ -73,7 +76,18 @@ type SetVariable struct {
 	Index int
 	// First is true when the container has no variables at all yet.
 	First bool
+	// Last puts a new variable at the end instead.
+	Last bool
 }
+
+// RemoveVariable removes the environment variable at a position.
+type RemoveVariable struct {
+	// Container is the container's position in the template, Index that of the variable.
+	Container, Index int
+}
+
+// Pause pauses a Deployment.
+type Pause struct{}
 
 // SetImage sets a container's image.
 type SetImage struct {
@@ -92,14 +106,18 @@ type changes struct {
 	order     []string
 	ofObject  map[string]string
 	variables []SetVariable
+	removed   []RemoveVariable
 	images    []SetImage
+	pause     bool
 }
 
 func (a SetAnnotation) add(c *changes)       { c.annotate(a.Key, &a.Value) }
 func (a RemoveAnnotation) add(c *changes)    { c.annotate(a.Key, nil) }
 func (a SetObjectAnnotation) add(c *changes) { c.ofObject[a.Key] = a.Value }
 func (v SetVariable) add(c *changes)         { c.variables = append(c.variables, v) }
+func (v RemoveVariable) add(c *changes)      { c.removed = append(c.removed, v) }
 func (i SetImage) add(c *changes)            { c.images = append(c.images, i) }
+func (Pause) add(c *changes)                 { c.pause = true }
 
 func (c *changes) annotate(key string, value *string) {
 	if _, again := c.annotations[key]; !again {
@@ -120,7 +138,7 @@ func Template(t Target, list []Change) (Document, error) {
 	for _, change := range list {
 		change.add(sorted)
 	}
-	if len(sorted.variables) == 0 && len(sorted.images) == 0 {
+	if len(sorted.variables) == 0 && len(sorted.removed) == 0 && len(sorted.images) == 0 {
 		body, err := mergePatch(t, sorted)
 		return Document{types.MergePatchType, body}, err
 	}
@@ -137,6 +155,9 @@ func mergePatch(t Target, c *changes) ([]byte, error) {
 	metadata := map[string]any{"uid": t.UID, "resourceVersion": t.ResourceVersion}
 	if len(c.ofObject) > 0 {
 		metadata["annotations"] = c.ofObject
+	}
+	if c.pause {
+		template.(map[string]any)["paused"] = true
 	}
 	return json.Marshal(map[string]any{"metadata": metadata, fields[0]: template})
 }
@@ -172,6 +193,9 @@ func (c *changes) operations(t Target) []operation {
 		{"replace", "/metadata/resourceVersion", t.ResourceVersion},
 	}
 	all = append(all, c.objectOperations(t.Annotated)...)
+	if c.pause {
+		all = append(all, operation{"add", "/spec/paused", true})
+	}
 	template := "/" + strings.ReplaceAll(t.Template, ".", "/")
 	all = append(all, c.annotationOperations(template, t.Metadata)...)
 	for _, i := range c.images {
@@ -245,7 +269,22 @@ func (c *changes) variableOperations(containers string) []operation {
 			added = append(added, operation{"add", env, []envVar{}})
 		}
 		begun[v.Container] = true
-		added = append(added, operation{"add", env + "/0", envVar{v.Name, v.Value}})
+		position := "/0"
+		if v.Last {
+			position = "/-"
+		}
+		added = append(added, operation{"add", env + position, envVar{v.Name, v.Value}})
 	}
-	return append(replaced, added...)
+	return append(append(replaced, c.removals(containers)...), added...)
+}
+
+// removals remove the last variable of a container first, because a removal shifts the following
+// ones.
+func (c *changes) removals(containers string) []operation {
+	sorting.By(c.removed, func(a, b RemoveVariable) int { return cmp.Compare(b.Index, a.Index) })
+	all := make([]operation, len(c.removed))
+	for i, v := range c.removed {
+		all[i] = operation{"remove", fmt.Sprintf("%s/%d/env/%d", containers, v.Container, v.Index), nil}
+	}
+	return all
 }

@@ -4,12 +4,12 @@ package podrefs
 
 import (
 	"cmp"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Ref is everything in one template about one source.
@@ -78,7 +78,7 @@ func (r refs) sorted() []Ref {
 
 // Sort sorts by the source.
 func Sort(list []Ref) {
-	slices.SortFunc(list, func(a, b Ref) int { return cmp.Compare(a.Source.String(), b.Source.String()) })
+	sorting.By(list, func(a, b Ref) int { return cmp.Compare(a.Source.String(), b.Source.String()) })
 }
 
 // visitor is called with each place where a pod names a source.

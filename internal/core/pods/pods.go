@@ -39,8 +39,8 @@ func Running(all []Pod) int {
 
 // NextEviction chooses the next pod: one that isn't younger than the decision, preferably
 // one that isn't ready. It chooses none while an earlier step hasn't finished, and is
-// done when no such pod is left.
-func NextEviction(all []Pod, replicas int, since time.Time) (victim *Pod, done bool) {
+// done when no such pod is left. On trial, the last step has to finish too.
+func NextEviction(all []Pod, replicas int, since time.Time, onTrial bool) (victim *Pod, done bool) {
 	ready, moving := 0, false
 	done = true
 	for i, p := range all {
@@ -55,7 +55,7 @@ func NextEviction(all []Pod, replicas int, since time.Time) (victim *Pod, done b
 		}
 	}
 	if done || moving || victim.Ready && ready < replicas {
-		return nil, done
+		return nil, done && (!onTrial || !moving && ready >= replicas)
 	}
 	return victim, false
 }

@@ -43,7 +43,7 @@ func TestNextEviction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			victim, done := pods.NextEviction(tc.pods, tc.replicas, since)
+			victim, done := pods.NextEviction(tc.pods, tc.replicas, since, false)
 			got := ""
 			if victim != nil {
 				got = victim.Name
@@ -52,6 +52,30 @@ func TestNextEviction(t *testing.T) {
 				t.Errorf("%s: victim %q done %t, want %q %t", tc.reason, got, done, tc.victim, tc.done)
 			}
 		})
+	}
+}
+
+// TestLastOnTrial: whether the version is healthy shows with the successor of the last pod.
+func TestLastOnTrial(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
+	young := func(ready bool) []pods.Pod {
+		return []pods.Pod{{Name: "c", Created: since.Add(time.Second), Ready: ready}}
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		pods     []pods.Pod
+		replicas int
+		done     bool
+	}{
+		"Missing":  {"it doesn't exist yet", nil, 1, false},
+		"Unready":  {"it doesn't work yet", young(false), 1, false},
+		"Ready":    {"it works", young(true), 1, true},
+		"ScaledTo": {"no pod is wanted any more", nil, 0, true},
+	} {
+		if victim, done := pods.NextEviction(tc.pods, tc.replicas, since, true); victim != nil || done != tc.done {
+			t.Errorf("%s: %v, done is %t: %s", name, victim, done, tc.reason)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
 
 // format is raised when older programs would misread an entry. Every text that this program
@@ -108,6 +109,8 @@ func write(b []byte, at any) ([]byte, error) {
 		return appendText(b, generation(*v.Template)+about+strconv.FormatInt(v.Number, 10)), nil
 	case numberBefore:
 		return strconv.AppendInt(b, *v.int64-1, 10), nil
+	case *spread.Turn:
+		return appendText(b, encodeTurn(*v)), nil
 	case *time.Time:
 		at = v.UTC()
 	}
@@ -134,6 +137,10 @@ func read(value json.RawMessage, at any) (err error) {
 	case numberBefore:
 		err := json.Unmarshal(value, v.int64)
 		*v.int64++
+		return err
+	case *spread.Turn:
+		text, err := textOf(value)
+		*v = decodeTurn(text)
 		return err
 	case *time.Time:
 		return v.UnmarshalJSON(value)
@@ -167,6 +174,8 @@ func same(a, b any) bool {
 		return a.Number == b.(numberOf).Number
 	case numberBefore:
 		return max(*a.int64, 1) == max(*b.(numberBefore).int64, 1)
+	case *spread.Turn:
+		return *a == *b.(*spread.Turn)
 	case *Decision:
 		return *a == *b.(*Decision)
 	case *Hold:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/spread"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
@@ -41,12 +42,23 @@ type Delivered struct {
 	// inputs, which may have caused a failure.
 	Trial string
 	Mixed bool
+	// Stage is how the rollout that delivered it goes: StageRolling, StageProven, or empty
+	// when no rollout of ours on trial did.
+	Stage string
 	// Memo is the family's own text about the input, without spaces. It outlives the
 	// version.
 	Memo string
 	// Rest are a newer program's notes on this version, kept as they are.
 	Rest string
 }
+
+// Stages of a delivered version.
+const (
+	// StageRolling: the rollout has a turn, and its end isn't known.
+	StageRolling = "r"
+	// StageProven: the workload was healthy with it.
+	StageProven = "p"
+)
 
 // Mark is the mark in a template to which the version was delivered, as far as known: our own
 // template shows all keys. Another writer's rollout delivers a version and may keep an older
@@ -66,7 +78,7 @@ func (g Delivered) HadBefore(v fingerprint.Version, revisions []timeline.Revisio
 
 // notes is the table of notes on a version, in the written order: a word and its value, or a
 // word alone. A new note is one row.
-func (g *Delivered) notes() [9]part {
+func (g *Delivered) notes() [10]part {
 	return [...]part{
 		{"from:", (*string)(&g.From)},
 		{"was:", &g.Was},
@@ -76,6 +88,7 @@ func (g *Delivered) notes() [9]part {
 		{"sealed", &g.Sealed},
 		{"trial:", &g.Trial},
 		{"mixed", &g.Mixed},
+		{"stage:", &g.Stage},
 		{"memo:", &g.Memo},
 	}
 }
@@ -112,6 +125,7 @@ type Entry struct {
 	// ended without our patch, it records since when; otherwise it is zero.
 	Decision Decision
 	Eviction Eviction
+	Pace
 	// Foreign are parts that a newer program wrote and this one doesn't understand. They
 	// are written back unchanged.
 	Foreign Foreign
@@ -170,6 +184,14 @@ type Eviction struct {
 	Pods int
 }
 
+// Pace is how our rollouts of the workload follow each other.
+type Pace struct {
+	// Turn is the rollout whose end isn't known, or the one that a pending change prepares.
+	Turn spread.Turn
+	// Again counts rollouts that followed each other too closely to be ordinary.
+	Again int
+}
+
 // Unstored are the parts of an entry that aren't stored.
 type Unstored struct {
 	// TakenOver is true when the entry on record belongs to another workload, whose pods this
@@ -195,7 +217,7 @@ const alwaysWritten = 2
 // parts is the table of stored fields, in the written order. A new field is one row: Encode,
 // Decode, Equal and the set of known names follow from it. The compiler checks the length of the
 // array, which keeps Equal free of allocations.
-func (e *Entry) parts() [20]part {
+func (e *Entry) parts() [22]part {
 	return [...]part{
 		{"id", &e.ID},
 		{"uid", &e.UID},
@@ -217,6 +239,8 @@ func (e *Entry) parts() [20]part {
 		{"evictFor", &e.Eviction.For},
 		{"evictSince", &e.Eviction.Since},
 		{"evictPods", &e.Eviction.Pods},
+		{"turn", &e.Turn},
+		{"again", &e.Again},
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // for pods or is sealed. A series of evictions names it again, with the version it delivers.
 // An image has a longer digest, and its family's notes.
 const (
-	roomOfEntry    = 576 + 140 + MessageLimit
-	roomOfInput    = 187
+	roomOfEntry    = 576 + 140 + 72 + MessageLimit
+	roomOfInput    = 195
 	roomOfImage    = 560
 	roomOfEviction = 24
 	roomOfPattern  = 11

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Mistake is one mistake.
@@ -59,6 +60,15 @@ type Workload struct {
 	Partial    bool
 }
 
+// Intent is the workload's request, also in the annotations of other tools that Words read.
+func (w Workload) Intent() settings.Intent {
+	own := w.Annotations
+	if translator, ok := w.Words.(settings.Translator); ok {
+		own = translator.OfWorkload(w.Kind, maps.Clone(own), w.TemplateAnnotations)
+	}
+	return w.Words.Intent(own, w.Namespace)
+}
+
 // OfWorkload lists a workload's mistakes, in order of keys.
 func OfWorkload(w Workload, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
@@ -66,15 +76,19 @@ func OfWorkload(w Workload, nearest Nearest) []Mistake {
 	r.keys(Labels, w.Labels, nil, "a "+w.Kind)
 	r.keys(TemplateAnnotations, w.TemplateAnnotations, nil, "a pod template")
 	r.keys(TemplateLabels, w.TemplateLabels, nil, "a pod template")
-	intent := w.Words.Intent(w.Annotations, w.Namespace)
-	for _, p := range intent.Mistakes.Problems {
+	intent := w.Intent()
+	for _, p := range slices.Concat(intent.Mistakes.Problems, intent.Mistakes.Ignored) {
 		r.add(InvalidValue, Annotations, p.Key, p.String())
+	}
+	r.windows(intent, settings.OnWorkload)
+	for _, text := range intent.Mistakes.Lost {
+		r.add(NoCounterpart, Annotations, keyIn(text, w.Annotations), text)
 	}
 	for _, text := range intent.Mistakes.Refused {
 		r.add(InvalidImage, Annotations, keyIn(text, w.Annotations), text)
 	}
-	if intent.TooMany != "" {
-		r.add(TooManySources, Annotations, settings.Reload, intent.TooMany)
+	if intent.Mistakes.TooMany != "" {
+		r.add(TooManySources, Annotations, settings.Reload, intent.Mistakes.TooMany)
 	}
 	if w.NoTemplate != "" && asksForAnything(intent) {
 		r.add(NoTemplate, "", "", w.NoTemplate)
@@ -93,9 +107,11 @@ func OfNamespace(annotations, labels map[string]string, nearest Nearest) []Mista
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, settings.ForNamespaces(), "a Namespace")
 	r.keys(Labels, labels, nil, "a Namespace")
-	for _, p := range settings.ForWorkload(nil, annotations, settings.Defaults{}).Mistakes.Warnings {
+	intent := settings.ForWorkload(nil, annotations, settings.Defaults{})
+	for _, p := range intent.Mistakes.Warnings {
 		r.add(InvalidValue, Annotations, p.Key, p.String())
 	}
+	r.windows(intent, settings.OnNamespace)
 	return r.sorted()
 }
 
@@ -104,7 +120,7 @@ func OfSource(kind string, annotations, labels map[string]string, nearest Neares
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, settings.ForSources(), "a "+kind)
 	r.keys(Labels, labels, settings.LabelsForSources(), "a "+kind)
-	for _, p := range settings.ScopeProblems(annotations) {
+	for _, p := range settings.SourceProblems(annotations) {
 		r.add(InvalidValue, Annotations, p.Key, p.String())
 	}
 	if value, set := labels[settings.Revisioned]; set && value != "true" {
@@ -132,7 +148,7 @@ func (r *report) add(rule Rule, at Metadata, key, message string) {
 }
 
 func (r *report) sorted() []Mistake {
-	slices.SortStableFunc(r.all, func(a, b Mistake) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
+	sorting.By(r.all, func(a, b Mistake) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
 	return r.all
 }
 

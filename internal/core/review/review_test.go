@@ -1,6 +1,7 @@
 package review_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,13 @@ func TestOfWorkload(t *testing.T) {
 		"Nothing": {"an object that does not know Lockstep", review.Workload{Annotations: set("example.com/reload", "auto"), Labels: set("app", "web")}, nil},
 		"Good":    {"what the documentation shows", review.Workload{Annotations: map[string]string{settings.Reload: "auto, secret/db-*", settings.Quiet: "10s", settings.Hold: "", settings.ImagePrefix + "web": "nginx:1.*"}, Refs: []podrefs.Ref{mounted}, Containers: []string{"web"}}, nil},
 		"Auto":    {"there is something to follow", review.Workload{Annotations: set(settings.Reload, "auto"), Refs: []podrefs.Ref{mounted}}, nil},
+		"Windows": {"when workloads roll", review.Workload{Annotations: set(settings.Window, "0 2 * * 1-5 2h; 0 0 * * 6 24h UTC"), Namespace: set(settings.Window, "never")}, nil},
+		"NoWindow": {"a duration is missing", review.Workload{Annotations: set(settings.Window, "0 2 * * *")}, []string{
+			`error InvalidValue annotations: annotation lockstep.dev/window: "0 2 * * *" is not understood: "0 2 * * *" has 5 fields: write five fields of a cron expression, a duration and…; accepted: a cron expression, a duration and a time zone, such as 0 2 * * 1-5 2h Europe/Berlin, or always`,
+		}},
+		"After": {"it is no name", review.Workload{Annotations: set(settings.After, "db")}, []string{
+			`error InvalidValue annotations: annotation lockstep.dev/after: "db" is not understood: "db" isn't KIND/NAME; accepted: up to 8 workloads of the same namespace, such as deployment/db, statefulset/cache`,
+		}},
 		"Misspelt": {"a letter is missing", review.Workload{Annotations: set("lockstep.dev/relod", "auto")}, []string{
 			"error UnknownKey annotations: annotation lockstep.dev/relod is unknown and has no effect; did you mean lockstep.dev/reload?",
 		}},
@@ -142,7 +150,7 @@ func TestOfOthers(t *testing.T) {
 		}},
 		"Source": {"what a source can say", review.OfSource("ConfigMap", map[string]string{settings.Reload: "never", settings.Hold: "audit"}, set(settings.Revisioned, "true"), commandline.Nearest), nil},
 		"SourceWrong": {"a list is for workloads", review.OfSource("Secret", set(settings.Reload, "true"), set(settings.Revisioned, "yes"), commandline.Nearest), []string{
-			`error InvalidValue annotations: annotation lockstep.dev/reload: "true" is not understood; accepted: auto or never`,
+			`error InvalidValue annotations: annotation lockstep.dev/reload: "true" is not understood; accepted: auto, match or never`,
 			`error InvalidValue labels: label lockstep.dev/revisioned: "yes" has no effect; accepted: true`,
 		}},
 		"Service": {"what Lockstep does not look at", review.OfOther("Service", set(settings.ImagePrefix+"web", "nginx:1"), nil, commandline.Nearest), []string{
@@ -165,5 +173,46 @@ func TestEveryRuleIsExplained(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		seen[e.Rule] = true
+	}
+}
+
+func TestOfOrder(t *testing.T) {
+	t.Parallel()
+	const missing = "is gone"
+	for name, tc := range map[string]struct {
+		reason, text string
+		want         string
+	}{
+		"Chain":      {"one after the other", "shop/web:api shop/api:db shop/db:", ""},
+		"Missing":    {"there is no such workload", "shop/web:api", "web: warning MissingReference"},
+		"Elsewhere":  {"the order counts in one namespace", "shop/web:api blog/api:", "web: warning MissingReference"},
+		"Anywhere":   {"a file without a namespace is for any", "shop/web:api /api:", ""},
+		"Cycle":      {"both are told", "shop/web:api shop/api:web", "api: warning Contradiction, web: warning Contradiction"},
+		"Itself":     {"a cycle of one", "shop/web:web", "web: warning Contradiction"},
+		"LeadsThere": {"it leads to a cycle, and isn't part of it", "shop/web:api shop/api:db shop/db:api", "api: warning Contradiction, db: warning Contradiction"},
+	} {
+		var all []review.Order
+		for field := range strings.FieldsSeq(tc.text) {
+			place, after, _ := strings.Cut(field, ":")
+			namespace, workload, _ := strings.Cut(place, "/")
+			o := review.Order{Namespace: namespace, Name: "deployment/" + workload}
+			if after != "" {
+				o.After = []string{"deployment/" + after}
+			}
+			all = append(all, o)
+		}
+		var got []string
+		for i, found := range review.OfOrder(all, missing) {
+			for _, f := range found {
+				if f.At != review.Annotations || f.Key != settings.After || !strings.Contains(f.Message, settings.After) {
+					t.Errorf("%s: %+v", name, f)
+				}
+				got = append(got, strings.TrimPrefix(all[i].Name, "deployment/")+": "+string(f.Severity)+" "+string(f.Rule))
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, ", ") != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
@@ -45,7 +46,7 @@ func isForImages(key string) bool {
 // affects only its own container.
 func (in *Intent) readImages(annotations map[string]string, platform string) {
 	if excess := TooManyContainerKeys(annotations, isForImages); excess != "" {
-		in.TooMany = excess
+		in.Mistakes.TooMany = excess
 		return
 	}
 	for key, value := range annotations {
@@ -72,7 +73,7 @@ func (in *Intent) readImages(annotations map[string]string, platform string) {
 		}
 		in.Images = append(in.Images, request)
 	}
-	slices.SortFunc(in.Images, func(a, b ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
+	sorting.By(in.Images, func(a, b ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
 	slices.Sort(in.Mistakes.Refused)
 }
 

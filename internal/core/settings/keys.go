@@ -13,7 +13,7 @@ const (
 	Quiet = Prefix + "quiet"
 	// Strategy on a workload: how it is rolled out.
 	Strategy = Prefix + "strategy"
-	// Hold on a workload, a ConfigMap or a Secret: no automatic change while present.
+	// Hold on a workload, a namespace, a ConfigMap or a Secret: no automatic change while present.
 	Hold = Prefix + "hold"
 	// Release on a workload: accept the reverted versions, once.
 	Release = Prefix + "release"
@@ -21,6 +21,20 @@ const (
 	Observe = Prefix + "observe"
 	// Enforce on a workload: replace digests that other writers choose for its images.
 	Enforce = Prefix + "enforce"
+	// Window on a workload or a namespace: when workloads may be rolled out.
+	Window = Prefix + "window"
+	// After on a workload: the workloads that get a change first.
+	After = Prefix + "after"
+	// First on a workload: it gets a change before all others.
+	First = Prefix + "first"
+	// Resume on a workload, a ConfigMap or a Secret: stopped versions that may be delivered.
+	Resume = Prefix + "resume"
+	// MaxRolling on a namespace: how many of its workloads roll at the same time for one change.
+	MaxRolling = Prefix + "max-rolling"
+	// Notify on a namespace: the target of its notifications.
+	Notify = Prefix + "notify"
+	// Ramp on a ConfigMap or a Secret: whether its changes spread in steps.
+	Ramp = Prefix + "ramp"
 )
 
 // Prefixes of keys that users write, each followed by the name of a container.

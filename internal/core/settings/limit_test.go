@@ -52,7 +52,7 @@ func TestLimit(t *testing.T) {
 				t.Errorf("%s: %d bytes are kept, want at most 24 KiB", tc.reason, size)
 			}
 			in := settings.ForWorkload(kept, nil, settings.Defaults{})
-			said := fmt.Sprint(in.TooMany, in.Mistakes)
+			said := fmt.Sprint(in.Mistakes.TooMany, in.Mistakes)
 			if !strings.Contains(said, tc.says) || len(said) > 1000 {
 				t.Errorf("%s: it says %q, want %q", tc.reason, said, tc.says)
 			}
@@ -99,7 +99,7 @@ func TestOnly(t *testing.T) {
 	if len(kept) != 2 || kept[settings.Hold] != "until Monday" || len(kept[settings.Reload]) > 2<<10 {
 		t.Errorf("%d settings are kept, and %d bytes of %s", len(kept), len(kept[settings.Reload]), settings.Reload)
 	}
-	if problems := settings.ScopeProblems(kept); len(problems) != 1 {
+	if problems := settings.SourceProblems(kept); len(problems) != 1 {
 		t.Errorf("a value that isn't understood has the problems %v", problems)
 	}
 }
@@ -113,7 +113,7 @@ func TestLimitKeepsAllThatMayBeFollowed(t *testing.T) {
 		names[i] = fmt.Sprintf("configmap/%0*d", input.MaxNames/input.MaxInputs, i)
 	}
 	kept := settings.Limit(map[string]string{settings.Reload: strings.Join(names, ", ")})
-	if in := settings.ForWorkload(kept, nil, settings.Defaults{}); in.TooMany != "" || len(in.Listed) != input.MaxInputs {
-		t.Errorf("%d sources are listed, and it says %q", len(in.Listed), in.TooMany)
+	if in := settings.ForWorkload(kept, nil, settings.Defaults{}); in.Mistakes.TooMany != "" || len(in.Listed) != input.MaxInputs {
+		t.Errorf("%d sources are listed, and it says %q", len(in.Listed), in.Mistakes.TooMany)
 	}
 }

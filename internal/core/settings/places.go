@@ -3,10 +3,12 @@ package settings
 import "strings"
 
 // ForNamespaces are the annotations that have a meaning on a namespace.
-func ForNamespaces() []string { return []string{Reload, Observe} }
+func ForNamespaces() []string {
+	return []string{Reload, Observe, Hold, Window, MaxRolling, Notify}
+}
 
 // ForSources are the annotations that have a meaning on a ConfigMap or Secret.
-func ForSources() []string { return []string{Reload, Hold} }
+func ForSources() []string { return []string{Reload, Hold, Ramp, Resume} }
 
 // LabelsForSources are the labels that have a meaning on a ConfigMap or Secret.
 func LabelsForSources() []string { return []string{Revisioned} }

@@ -2,6 +2,7 @@ package settings_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +39,20 @@ func TestFollows(t *testing.T) {
 		"SourceRefuses":           {"a source may refuse", "auto", "never", true, false},
 		"WorkloadNamesTheRefuser": {"what a workload names itself wins", "configmap/app", "never", true, true},
 		"SourceAsksAListing":      {"a source that asks is followed beside a list", "configmap/other", "auto", true, true},
+		"Except":                  {"auto except one", "auto, !configmap/app", "", true, false},
+		"ExceptOther":             {"the others are followed", "auto, !configmap/other", "", true, true},
+		"ExceptKind":              {"auto of the other kind only", "auto, !configmap/*", "", true, false},
+		"ExceptBeforeAuto":        {"auto may come last", "!configmap/app, auto", "", true, false},
+		"ExceptGlob":              {"an exception applies to what precedes it", "configmap/a*, !configmap/app", "", true, false},
+		"ListedAfterExcept":       {"and not to what follows it", "auto, !configmap/*, configmap/a*", "", false, true},
+		"ExceptSourceAsks":        {"the workload's word counts, whatever the source asks for", "!configmap/app", "auto", true, false},
+		"ExceptOnly":              {"an exception doesn't ask for anything", "!configmap/other", "", true, false},
+		"Search":                  {"a workload that searches finds what matches", "search", "match", true, true},
+		"SearchAuto":              {"and what asks for everybody", "search", "auto", true, true},
+		"SearchNothing":           {"and nothing else", "search", "", true, false},
+		"SearchUnreferenced":      {"and only what it references", "search", "match", false, false},
+		"MatchUnsearched":         {"a match is for those that search", "configmap/other", "match", true, false},
+		"SearchExcept":            {"exceptions count for a search as well", "search, !configmap/app", "match", true, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -53,6 +68,19 @@ func TestFollows(t *testing.T) {
 	}
 }
 
+// TestExceptionsAlone: an annotation that only leaves out sources leaves the rest to the
+// namespace and the controller.
+func TestExceptionsAlone(t *testing.T) {
+	t.Parallel()
+	in := settings.ForWorkload(on(settings.Reload, "!secret/*"), nil, settings.Defaults{Auto: true})
+	if !in.Follows(input.ConfigMap("app"), true, settings.Source{}) || in.Follows(input.Secret("db"), true, settings.Source{}) {
+		t.Errorf("with auto for all workloads, it reads as %+v", in)
+	}
+	if in = settings.ForWorkload(on(settings.Reload, "!secret/*"), on(settings.Reload, "never"), settings.Defaults{Auto: true}); in.Mode != settings.Never {
+		t.Errorf("in a namespace that refuses, the mode is %d", in.Mode)
+	}
+}
+
 func TestForSource(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -63,29 +91,43 @@ func TestForSource(t *testing.T) {
 		"Nothing": {"most sources say nothing", nil, settings.Source{}},
 		"Auto":    {"asks", on(settings.Reload, " auto"), settings.Source{Mode: settings.Follow}},
 		"Never":   {"refuses", on(settings.Reload, "never"), settings.Source{Mode: settings.Never}},
+		"Match":   {"for those that search", on(settings.Reload, "match "), settings.Source{Match: true}},
 		"Unknown": {"an unknown word asks for nothing", on(settings.Reload, "yes"), settings.Source{}},
 		"Held":    {"held with a reason", on(settings.Hold, "audit"), settings.Source{Held: true, HeldBy: "audit"}},
+		"Ramp":    {"a leaked credential can't wait", on(settings.Ramp, "off "), settings.Source{NoRamp: true}},
+		"RampOn":  {"only off has a meaning", on(settings.Ramp, "no"), settings.Source{}},
+		"Resume":  {"a failure that is acceptable", on(settings.Resume, "77ab01c9de"), settings.Source{Resume: []string{"77ab01c9de"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := settings.ForSource(tc.annotations); got != tc.want {
-				t.Errorf("%s: %+v, want %+v", tc.reason, got, tc.want)
+			if diff := cmp.Diff(tc.want, settings.ForSource(tc.annotations)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-func TestScopeProblems(t *testing.T) {
+func TestSourceProblems(t *testing.T) {
 	t.Parallel()
 	spaced := " never "
-	for value, problem := range map[string]bool{"auto": false, spaced: false, "": true, "yes": true, "configmap/app": true} {
-		got := settings.ScopeProblems(on(settings.Reload, value))
+	for value, problem := range map[string]bool{"auto": false, spaced: false, "match": false, "search": true, "": true, "yes": true, "configmap/app": true} {
+		got := settings.SourceProblems(on(settings.Reload, value))
 		if (len(got) > 0) != problem {
-			t.Errorf("%q on a namespace gives the problems %v", value, got)
+			t.Errorf("%q gives the problems %v", value, got)
 		}
 	}
-	if got := settings.ScopeProblems(nil); got != nil {
+	for key, values := range map[string]map[string]bool{
+		settings.Ramp:   {"off": false, "on": true, "false": true, "": true},
+		settings.Resume: {"77ab01c9de": false, "77ab01c9de, 0123456789": false, "all": true, "": true, "77ab": true, strings.Repeat("77ab01c9de,", 17): true},
+	} {
+		for value, problem := range values {
+			if got := settings.SourceProblems(on(key, value)); (len(got) == 1) != problem {
+				t.Errorf("%s: %q gives the problems %v", key, value, got)
+			}
+		}
+	}
+	if got := settings.SourceProblems(nil); got != nil {
 		t.Errorf("no annotation gives the problems %v", got)
 	}
 }
@@ -106,7 +148,7 @@ func FuzzForWorkload(f *testing.F) {
 		if !in.Held || in.HeldBy != hold {
 			t.Errorf("the hold %q is read as %q", hold, in.HeldBy)
 		}
-		understood := in.Mode == settings.Never || in.Mode == settings.Follow && (in.Auto || len(in.Listed) > 0)
+		understood := in.Mode == settings.Never || in.Mode == settings.Follow && (in.Auto || in.Search || len(in.Listed) > 0) || len(in.Except) > 0
 		if !understood && !slices.ContainsFunc(in.Mistakes.Problems, func(p settings.Problem) bool { return p.Key == settings.Reload }) {
 			t.Errorf("%q is neither understood nor a problem", reload)
 		}

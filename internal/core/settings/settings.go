@@ -6,10 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // Mode is the request of a reload annotation.
@@ -32,9 +28,7 @@ type Intent struct {
 	Auto bool
 	// Listed sources are followed whether or not the template references them.
 	Listed []Pattern
-	// TooMany explains that there are more than Lockstep reads, and then Listed is empty;
-	// empty otherwise.
-	TooMany string
+	Narrowing
 	// Quiet is how long the workload's sources must be unchanged before it is rolled out.
 	Quiet time.Duration
 	// Whole follows every key of a source, whatever the template names.
@@ -52,7 +46,8 @@ type Intent struct {
 	// Images are the requests for container images, sorted by container.
 	Images []ImageRequest
 	// Enforce replaces digests that other writers choose for these containers.
-	Enforce  bool
+	Enforce bool
+	Gates
 	Mistakes Mistakes
 }
 
@@ -61,11 +56,19 @@ type Mistakes struct {
 	// Problems are settings of the workload. Lockstep doesn't roll it out until they are
 	// corrected.
 	Problems []Problem
+	// TooMany explains that the workload lists more than Lockstep reads, and then Listed is
+	// empty; empty otherwise.
+	TooMany string
+	// Ignored are settings of the workload that have no effect; everything else does.
+	Ignored []Problem
 	// Warnings are settings of its namespace; they have no effect.
 	Warnings []Problem
 	// Unknown are the workload's annotations that begin with our prefix and that Lockstep
 	// doesn't know, most likely misspelt ones. They have no effect.
 	Unknown []string
+	// Lost lists the annotations of another tool that have no counterpart, and what Lockstep
+	// does instead.
+	Lost []string
 	// Refused lists which image annotations aren't understood, and what to write. They
 	// don't affect anything else.
 	Refused []string
@@ -86,46 +89,22 @@ const (
 	StrategyRefresh StrategyName = "refresh"
 )
 
-// Pattern names one source, or many by a star: configmap/app-*.
-type Pattern struct {
-	Kind input.Kind
-	Name string
-}
-
-// Matches reports whether the source matches.
-func (p Pattern) Matches(s input.ID) bool {
-	return p.Kind == s.Kind && matchStars(p.Name, s.Name)
-}
-
-// Prefix is the beginning that all names of the pattern share, empty when it begins with a star.
-func (p Pattern) Prefix() string {
-	prefix, _, _ := strings.Cut(p.Name, "*")
-	return prefix
-}
-
-// IsGlob reports whether the pattern can match more than one name.
-func (p Pattern) IsGlob() bool {
-	return strings.Contains(p.Name, "*")
-}
-
-// isSound reports whether an object can have the name, or a name that matches the glob.
-func (p Pattern) isSound() bool {
-	if !p.IsGlob() {
-		return len(validation.IsDNS1123Subdomain(p.Name)) == 0
-	}
-	return strings.Trim(p.Name, "abcdefghijklmnopqrstuvwxyz0123456789.-*") == "" && len(p.Name) <= validation.DNS1123SubdomainMaxLength
-}
-
 // Problem is a setting that isn't understood.
 type Problem struct {
 	Key      string
 	Value    string
 	Accepted string
+	// Why explains what is wrong with the value, empty when Accepted is enough.
+	Why string
 }
 
 // String names the annotation, the value and the accepted values.
 func (p Problem) String() string {
-	return fmt.Sprintf("annotation %s: %q is not understood; accepted: %s", p.Key, Shorten(p.Value), p.Accepted)
+	why := ""
+	if p.Why != "" {
+		why = ": " + Shorten(p.Why)
+	}
+	return fmt.Sprintf("annotation %s: %q is not understood%s; accepted: %s", p.Key, Shorten(p.Value), why, p.Accepted)
 }
 
 // Defaults are the settings of the whole controller.
@@ -142,8 +121,9 @@ type Defaults struct {
 }
 
 const (
-	acceptedReload   = "auto, never, or a list such as configmap/app, secret/db-* (auto may be one of its elements)"
+	acceptedReload   = "auto, search, never, or a list such as configmap/app, secret/db-*, !secret/db-tls (auto and search may be elements of it)"
 	acceptedScope    = "auto or never"
+	acceptedSource   = "auto, match or never"
 	acceptedDuration = "a duration such as 10s or 2m, not negative"
 	acceptedBool     = "true or false"
 	acceptedStrategy = "template, evict or refresh"
@@ -157,7 +137,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readReload(workload)
 	if in.Mode == Unset {
 		in.Mode, in.Auto = scopeMode(namespace), true
-		in.Mistakes.Warnings = ScopeProblems(namespace)
+		in.Mistakes.Warnings = reloadProblems(namespace, acceptedScope)
 	}
 	if in.Mode == Unset && defaults.Auto {
 		in.Mode, in.Auto = Follow, true
@@ -173,6 +153,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readStrategy(workload)
 	in.readRelease(workload)
 	in.HeldBy, in.Held = workload[Hold]
+	in.readGates(workload, namespace)
 	in.Mistakes.Unknown = unknown(workload)
 	in.readImages(workload, defaults.Platform)
 	return in
@@ -180,7 +161,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 
 // ForWorkloads are the annotations that have a meaning on a workload.
 func ForWorkloads() []string {
-	return []string{Reload, Quiet, Strategy, Hold, Release, Observe, Enforce}
+	return []string{Reload, Quiet, Strategy, Hold, Release, Observe, Enforce, Window, After, First, Resume}
 }
 
 func unknown(workload map[string]string) []string {
@@ -208,121 +189,50 @@ func scopeMode(annotations map[string]string) Mode {
 
 // Source are a ConfigMap's or Secret's own settings.
 type Source struct {
-	Mode   Mode
+	Mode Mode
+	// Match lets the workloads that search follow it.
+	Match  bool
 	Held   bool
 	HeldBy string
+	// NoRamp delivers its changes without steps.
+	NoRamp bool
+	// Resume are stopped versions of it that may be delivered.
+	Resume []string
 }
 
 // ForSource reads the annotations of a ConfigMap or Secret.
 func ForSource(annotations map[string]string) Source {
-	s := Source{Mode: scopeMode(annotations)}
+	s := Source{Mode: scopeMode(annotations), Match: isMatch(annotations), NoRamp: strings.TrimSpace(annotations[Ramp]) == rampOff}
 	s.HeldBy, s.Held = annotations[Hold]
+	s.Resume, _ = readResume(annotations)
 	return s
 }
 
-// ScopeProblems lists the settings of a namespace, ConfigMap or Secret that aren't
+// SourceProblems lists the settings of a ConfigMap or Secret that aren't understood.
+func SourceProblems(annotations map[string]string) []Problem {
+	var problems []Problem
+	if !isMatch(annotations) {
+		problems = reloadProblems(annotations, acceptedSource)
+	}
+	if value, set := annotations[Ramp]; set && strings.TrimSpace(value) != rampOff {
+		problems = append(problems, Problem{Key: Ramp, Value: value, Accepted: rampOff})
+	}
+	_, wrong := readResume(annotations)
+	return append(problems, wrong...)
+}
+
+func isMatch(annotations map[string]string) bool {
+	return strings.TrimSpace(annotations[Reload]) == "match"
+}
+
+// reloadProblems is the reload annotation of a namespace, ConfigMap or Secret, if it isn't
 // understood.
-func ScopeProblems(annotations map[string]string) []Problem {
+func reloadProblems(annotations map[string]string, accepted string) []Problem {
 	value, set := annotations[Reload]
 	if !set || scopeMode(annotations) != Unset {
 		return nil
 	}
-	return []Problem{{Key: Reload, Value: value, Accepted: acceptedScope}}
-}
-
-// Follows reports whether a workload with this intent follows the source. A source that
-// the workload names wins over the source's own never; a workload's never wins over
-// everything.
-func (in Intent) Follows(s input.ID, referenced bool, own Source) bool {
-	if in.Mode == Never {
-		return false
-	}
-	for _, p := range in.Listed {
-		if p.Matches(s) && (!p.IsGlob() || own.Mode != Never) {
-			return true
-		}
-	}
-	if !referenced || own.Mode == Never {
-		return false
-	}
-	return own.Mode == Follow || in.Mode == Follow && in.Auto
-}
-
-func (in *Intent) readReload(annotations map[string]string) {
-	value, set := annotations[Reload]
-	if !set {
-		return
-	}
-	if strings.TrimSpace(value) == "never" {
-		in.Mode = Never
-		return
-	}
-	in.Mode = Follow
-	if len(value) > maxReload {
-		in.TooMany = fmt.Sprintf("annotation %s has more than %d KiB", Reload, maxReload>>10)
-		return
-	}
-	in.readList(value)
-	if in.TooMany != "" {
-		in.Listed = nil
-		return
-	}
-	if !in.Auto && len(in.Listed) == 0 && len(in.Mistakes.Problems) == 0 {
-		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: Reload, Value: value, Accepted: acceptedReload})
-	}
-}
-
-// readList reads the elements until one isn't understood, or there are too many: a long
-// list must not make other workloads wait.
-func (in *Intent) readList(value string) {
-	elements, patterns, stars, problems := 0, 0, 0, len(in.Mistakes.Problems)
-	for element := range strings.SplitSeq(value, ",") {
-		listed := len(in.Listed)
-		in.readElement(strings.TrimSpace(element), value)
-		elements++
-		each := 0
-		if len(in.Listed) > listed && in.Listed[listed].IsGlob() {
-			patterns++
-			if in.Listed[listed].Prefix() == "" {
-				stars++
-			}
-			each = strings.Count(in.Listed[listed].Name, "*")
-		}
-		switch {
-		case each > MaxStarsEach:
-			in.TooMany = fmt.Sprintf("annotation %s has a pattern with more than %d stars", Reload, MaxStarsEach)
-		case patterns > MaxPatterns:
-			in.TooMany = fmt.Sprintf("annotation %s has more than %d patterns", Reload, MaxPatterns)
-		case stars > MaxStars:
-			in.TooMany = fmt.Sprintf("annotation %s has more than %d patterns that begin with a star, and each of them is compared with every name", Reload, MaxStars)
-		case elements > maxElements:
-			in.TooMany = fmt.Sprintf("annotation %s has more than %d elements", Reload, maxElements)
-		case len(in.Mistakes.Problems) == problems:
-			continue
-		}
-		return
-	}
-}
-
-// readElement reads one element of the list; whole is quoted in a problem, since users
-// can search for that text.
-func (in *Intent) readElement(element, whole string) {
-	switch element {
-	case "":
-		return
-	case "auto":
-		in.Auto = true
-		return
-	}
-	s, err := input.ParseSource(element)
-	if err != nil || !Pattern(s).isSound() {
-		// Two bad elements are one bad annotation.
-		if p := (Problem{Key: Reload, Value: whole, Accepted: acceptedReload}); !slices.Contains(in.Mistakes.Problems, p) {
-			in.Mistakes.Problems = append(in.Mistakes.Problems, p)
-		}
-		return
-	}
-	in.Listed = append(in.Listed, Pattern(s))
+	return []Problem{{Key: Reload, Value: value, Accepted: accepted}}
 }
 
 func (in *Intent) readQuiet(annotations map[string]string) {

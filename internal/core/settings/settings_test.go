@@ -108,6 +108,9 @@ func TestEveryBadValueIsAProblem(t *testing.T) {
 		"LongGlob":         {"a pattern that is longer than any name", settings.Reload, "configmap/" + strings.Repeat("a", 253) + "*", []string{"configmap/"}},
 		"OtherGlob":        {"a star is the only character that stands for others", settings.Reload, "configmap/app-?", []string{"configmap/"}},
 		"Brackets":         {"brackets do not", settings.Reload, "configmap/app-[ab]*", []string{"configmap/"}},
+		"ExceptNothing":    {"which one?", settings.Reload, "auto, !", []string{"!secret/"}},
+		"ExceptAuto":       {"never says that", settings.Reload, "!auto", []string{"never"}},
+		"Match":            {"match is for sources", settings.Reload, "match", []string{"search"}},
 		"ReleaseWord":      {"no order can be told from a word", settings.Release, "now", []string{"lockstep release"}},
 		"QuietWord":        {"not a duration", settings.Quiet, "soon", []string{"10s"}},
 		"QuietNumber":      {"of what?", settings.Quiet, "5", []string{"10s"}},
@@ -163,14 +166,16 @@ func TestTooManyPatterns(t *testing.T) {
 		"StarsEach":    {"as many stars in a pattern as there may be", "secret/a" + strings.Repeat("*a", 8), 1, ""},
 		"OneStarEach":  {"one more", "secret/a" + strings.Repeat("*a", 9), 0, "a pattern with more than 8 stars"},
 		"BadIsTheEnd":  {"what cannot be understood is told first", "[," + many(65, "secret/*"), 0, ""},
+		"Exceptions":   {"exceptions count", many(64, "!secret/db-*"), 0, ""},
+		"OneException": {"one more", "secret/db, " + many(65, "!secret/db-*"), 0, "64 patterns"},
 		"AutoAndNames": {"auto is an element like others", "auto," + many(3, "configmap/app"), 3, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := settings.ForWorkload(map[string]string{settings.Reload: tc.value, settings.Quiet: "soon"}, nil, settings.Defaults{})
-			if len(got.Listed) != tc.listed || (got.TooMany == "") != (tc.says == "") || !strings.Contains(got.TooMany, tc.says) {
-				t.Errorf("%s: %d sources are listed, too many is %q; want %d and %q", tc.reason, len(got.Listed), got.TooMany, tc.listed, tc.says)
+			if len(got.Listed) != tc.listed || (got.Mistakes.TooMany == "") != (tc.says == "") || !strings.Contains(got.Mistakes.TooMany, tc.says) {
+				t.Errorf("%s: %d sources are listed, too many is %q; want %d and %q", tc.reason, len(got.Listed), got.Mistakes.TooMany, tc.listed, tc.says)
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Vocabulary is a set of annotations in which users write requests: ours, or those of a
@@ -21,6 +23,8 @@ type Native struct {
 	Defaults Defaults
 	// Others are further vocabularies for image requests.
 	Others []ImageWords
+	// Reads are those for reload requests.
+	Reads []ReloadWords
 }
 
 // ImageWords are another tool's annotations that request images.
@@ -35,7 +39,8 @@ type ImageWords interface {
 // Knows implements Vocabulary.
 func (n Native) Knows(key string, labels map[string]string) bool {
 	return strings.HasPrefix(key, Prefix) && key != RolledOutBy || isForImages(key) ||
-		slices.ContainsFunc(n.Others, func(other ImageWords) bool { return other.Knows(key, labels) })
+		slices.ContainsFunc(n.Others, func(other ImageWords) bool { return other.Knows(key, labels) }) ||
+		slices.ContainsFunc(n.Reads, func(words ReloadWords) bool { return words.Knows(key) })
 }
 
 // Intent implements Vocabulary. Of two annotations for the same container our own wins, even
@@ -49,7 +54,8 @@ func (n Native) Intent(workload, namespace map[string]string) Intent {
 		})
 		in.Images, in.Mistakes.Refused = append(in.Images, requests...), append(in.Mistakes.Refused, refused...)
 	}
-	slices.SortFunc(in.Images, func(a, b ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
+	sorting.By(in.Images, func(a, b ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
 	slices.Sort(in.Mistakes.Refused)
+	in.Mistakes.Lost = n.lost(workload)
 	return in
 }

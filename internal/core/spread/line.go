@@ -1,0 +1,89 @@
+package spread
+
+import (
+	"cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
+)
+
+// Line lists those that wait for their turn in the order in which they are served: the
+// namespace that was served least is next, and in a namespace the order is that of names.
+func (s *Spread) Line() []Member {
+	served := map[string]int{}
+	var line []Member
+	for _, m := range s.members {
+		switch m.Standing {
+		case Ready:
+			line = append(line, m)
+		case Rolling, Proven, Failed:
+			served[m.Namespace]++
+		case Has, Due, Later, Held:
+		}
+	}
+	sorting.By(line, func(a, b Member) int { return cmp.Or(first(a, b), cmp.Compare(a.ID, b.ID)) })
+	place := make(map[string]int, len(line))
+	for _, m := range line {
+		place[m.ID] = served[m.Namespace]
+		served[m.Namespace]++
+	}
+	sorting.By(line, func(a, b Member) int {
+		return cmp.Or(first(a, b), cmp.Compare(place[a.ID], place[b.ID]), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	return line
+}
+
+// first compares two members by whether a user wants them to be the first.
+func first(a, b Member) int {
+	switch {
+	case a.First == b.First:
+		return 0
+	case a.First:
+		return -1
+	}
+	return 1
+}
+
+// Admit lists the members that may start now, of those that wait for their turn in the spreads.
+// Each needs room in all of the changes that it wants; a member that lacks it in one doesn't take
+// the place of another member elsewhere.
+func Admit(in []*Spread, wants func(id string) []*Spread, l Limits) []string {
+	var started []string
+	asked, moved := map[string]bool{}, map[string][]*Spread{}
+	for _, s := range in {
+		if s.isFull(l) {
+			continue
+		}
+		for _, m := range s.Line() {
+			if asked[m.ID] {
+				continue
+			}
+			asked[m.ID] = true
+			if all := wants(m.ID); start(m.ID, all, l) {
+				started, moved[m.ID] = append(started, m.ID), all
+			}
+		}
+	}
+	for id, all := range moved { // only those that wait want a turn, so wants doesn't list them any more
+		move(id, all, Ready)
+	}
+	return started
+}
+
+// start moves the member to Rolling in all changes that it wants, if it has room in all of them.
+func start(id string, wants []*Spread, l Limits) bool {
+	for _, s := range wants {
+		if m := s.members[id]; m.Standing != Ready || !s.Room(m, l) {
+			return false
+		}
+	}
+	move(id, wants, Rolling)
+	return len(wants) > 0
+}
+
+func move(id string, wants []*Spread, to Standing) {
+	for _, s := range wants {
+		m := s.members[id]
+		m.Standing = to
+		s.Set(m)
+	}
+}

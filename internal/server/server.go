@@ -24,12 +24,16 @@ type Options struct {
 	// MetricsAddr and ProbeAddr are listen addresses; "0" listens nowhere.
 	MetricsAddr string
 	ProbeAddr   string
-	Metrics     *Metrics
+	// PprofAddr serves profiles; empty for none.
+	PprofAddr string
+	Metrics   *Metrics
 	// LeaderElection lets several processes run of which one works. The lease is
 	// kept in Namespace under LeaseName.
 	LeaderElection bool
 	Namespace      string
 	LeaseName      string
+	// Identity is the leader's name in the lease; by default it is made up.
+	Identity string
 	// LeaseDuration is how long a leader that vanished blocks the others; the
 	// leader gives up at two thirds of it. Default 15 s.
 	LeaseDuration time.Duration
@@ -46,7 +50,11 @@ type Setup func(ctrl.Manager) error
 // Run runs the parts until the context ends, or until the lease is lost, which
 // is an error: what another leader does meanwhile must not be done twice.
 func Run(ctx context.Context, o Options, parts ...Setup) error {
-	mgr, err := ctrl.NewManager(o.Config, o.managerOptions())
+	options := o.managerOptions()
+	if err := o.identify(&options); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(o.Config, options)
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
@@ -78,6 +86,7 @@ func (o Options) managerOptions() ctrl.Options {
 		Logger:                        o.Log.V(1),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:        "0", // this package serves both itself
+		PprofBindAddress:              o.PprofAddr,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              o.LeaseName,
 		LeaderElectionNamespace:       o.Namespace,

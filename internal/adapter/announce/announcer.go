@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record/util"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/crowd"
 )
@@ -45,9 +47,9 @@ const (
 
 // An Announcer writes events, a few at a time.
 type Announcer struct {
-	create             func(context.Context, *eventsv1.Event) error
-	reporter, instance string
-	dropped            *prometheus.CounterVec
+	create         func(context.Context, *eventsv1.Event) error
+	reporter, host string
+	dropped        *prometheus.CounterVec
 
 	// ready counts the waiting events.
 	ready   chan struct{}
@@ -68,6 +70,25 @@ func NewAnnouncer(config *rest.Config, reporter string, r prometheus.Registerer)
 	}), nil
 }
 
+// NewCoreAnnouncer makes an announcer for a role that allows events only in the core API group. They
+// have no action then, and no related object.
+func NewCoreAnnouncer(c client.Writer, reporter string, r prometheus.Registerer) *Announcer {
+	return newAnnouncer(reporter, NewMetrics(r), func(ctx context.Context, e *eventsv1.Event) error {
+		return c.Create(ctx, inCore(e))
+	})
+}
+
+// inCore is an event in the older form, which has other times.
+func inCore(e *eventsv1.Event) *corev1.Event {
+	at := metav1.NewTime(e.EventTime.Time)
+	return &corev1.Event{
+		ObjectMeta: e.ObjectMeta, InvolvedObject: e.Regarding, Type: e.Type, Reason: e.Reason, Message: e.Note,
+		Source:         corev1.EventSource{Component: e.ReportingController},
+		FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
+	}
+}
+
 // NewMetrics registers the metric of dropped events.
 func NewMetrics(r prometheus.Registerer) *prometheus.CounterVec {
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -84,7 +105,7 @@ func NewMetrics(r prometheus.Registerer) *prometheus.CounterVec {
 func newAnnouncer(reporter string, dropped *prometheus.CounterVec, create func(context.Context, *eventsv1.Event) error) *Announcer {
 	host, _ := os.Hostname()
 	return &Announcer{
-		create: create, reporter: reporter, instance: reporter + "-" + host, dropped: dropped,
+		create: create, reporter: reporter, host: host, dropped: dropped,
 		ready: make(chan struct{}, maxWaiting), waiting: crowd.New[*eventsv1.Event](maxWaiting),
 	}
 }
@@ -97,10 +118,11 @@ func (a *Announcer) Announce(e Event) {
 
 // written is the event as the API server stores it.
 func (a *Announcer) written(e Event, now time.Time) *eventsv1.Event {
+	reporter := cmp.Or(e.By, a.reporter)
 	made := &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(e.About.Name, now.UnixNano()), Namespace: e.About.Namespace},
 		EventTime:           metav1.NewMicroTime(now),
-		ReportingController: a.reporter, ReportingInstance: a.instance,
+		ReportingController: reporter, ReportingInstance: reporter + "-" + a.host,
 		Type: eventType(e.Warning), Reason: e.Reason, Action: e.Action, Note: ShortNote(e.Note),
 		Regarding: *e.About, Related: e.related(),
 	}

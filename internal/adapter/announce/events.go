@@ -16,6 +16,8 @@ import (
 // Event is an event on an object, as shown by kubectl describe.
 type Event struct {
 	About *corev1.ObjectReference
+	// By is the component that reports it, empty for the announcer's own name.
+	By string
 	// Warning is true when a user has to act.
 	Warning bool
 	Reason  string
@@ -25,6 +27,9 @@ type Event struct {
 	// Source is the cause of the event, at SourceVersion; zero without one.
 	Source        input.ID
 	SourceVersion string
+	// Change is the version of an input that the event is about, zero without one. Messages
+	// about one change are joined.
+	Change input.Change
 }
 
 // ActionHold is the action of an event about a blocked change. It is repeated regularly, because
@@ -90,9 +95,3 @@ func warningName(e *eventsv1.Event) string {
 	}
 	return e.Regarding.Name + "." + digest
 }
-
-// Silent drops events, for a process without permission to write them.
-type Silent struct{}
-
-// Announce does nothing.
-func (Silent) Announce(Event) {}

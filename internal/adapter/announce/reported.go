@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Reporter is the name under which events are written.
@@ -22,8 +23,9 @@ const Reporter = kube.FieldManager
 
 // Reported is an event that the API server still has.
 type Reported struct {
-	// About is the name of the object.
-	About string
+	// About is the name of the object, and Version its resource version then, if the reporter
+	// names it.
+	About, Version string
 	// At is when it was last reported.
 	At      time.Time
 	Warning bool
@@ -79,13 +81,13 @@ func list(ctx context.Context, c client.Reader, namespace string, about fields.S
 		e := o.(*corev1.Event)
 		uid := string(e.InvolvedObject.UID)
 		all[uid] = append(all[uid], Reported{
-			About: e.InvolvedObject.Name,
-			At:    lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
+			About: e.InvolvedObject.Name, Version: e.InvolvedObject.ResourceVersion,
+			At: lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
 			By: cmp.Or(e.ReportingController, e.Source.Component),
 		})
 	}
 	for _, reported := range all {
-		slices.SortStableFunc(reported, func(a, b Reported) int { return a.At.Compare(b.At) })
+		sorting.By(reported, func(a, b Reported) int { return a.At.Compare(b.At) })
 	}
 	return all, nil
 }

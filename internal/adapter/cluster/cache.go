@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,6 +39,9 @@ type CacheOptions struct {
 	// IgnoreNamespaces skips the settings of namespaces, for a process that lacks the permission
 	// to read them.
 	IgnoreNamespaces bool
+	// Together is true when changes are shared by namespaces. Then no workload is decided on
+	// before all namespaces have been listed.
+	Together bool
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a watch starts or stops working.
@@ -51,8 +55,9 @@ type Cache struct {
 	hashers kube.Hashers
 	users   *users
 	awaited *awaited
-	// changed are the sources that are still to be compared with patterns.
-	changed    workqueue.TypedInterface[place]
+	// changed are the sources that are still to be compared with patterns, in the form of key that
+	// queues are compiled for anyway.
+	changed    workqueue.TypedInterface[kube.Key]
 	lending    lending
 	namespaces *mirror.Mirror[*kube.Namespace]
 
@@ -71,7 +76,7 @@ type Cache struct {
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
 	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), ending: map[string]*area{}}
-	cache.changed = loop.InTurn(func(at place) string { return at.namespace })
+	cache.changed = loop.InTurn(func(at kube.Key) string { return at.Namespace })
 	cache.awaited = newAwaited(cache.wake)
 	cache.namespaces = mirror.New(mirror.Options[*kube.Namespace]{
 		Name: "namespaces", Role: mirror.RoleSettings,
@@ -275,12 +280,18 @@ func (c *Cache) Settled(key kube.Key) bool {
 	if !ok {
 		return true
 	}
+	needed := []*area{a}
+	if c.options.Together {
+		needed = c.areas.All()
+	}
 	broken := false
-	for s := range a.status() {
-		if !s.Answered() && !s.Broken() {
-			return false
+	for _, each := range needed {
+		for s := range each.status() {
+			if !s.Answered() && !s.Broken() {
+				return false
+			}
+			broken = broken || each == a && s.Broken()
 		}
-		broken = broken || s.Broken()
 	}
 	if !broken {
 		return true
@@ -308,7 +319,7 @@ func (c *Cache) sourceChanged(old, now *kube.Source) {
 		c.wake(key)
 	}
 	if c.users.hasPatterns(at.namespace) {
-		c.changed.Add(at)
+		c.changed.Add(kube.Key{GroupKind: schema.GroupKind{Kind: string(at.source.Kind)}, Namespace: at.namespace, Name: at.source.Name})
 	}
 }
 
@@ -316,14 +327,14 @@ func (c *Cache) sourceChanged(old, now *kube.Source) {
 // watch, where one namespace with very many patterns would delay the changes of all.
 func (c *Cache) wakeByPattern(ctx context.Context) {
 	for {
-		at, over := c.changed.Get()
+		changed, over := c.changed.Get()
 		if over || ctx.Err() != nil {
 			return
 		}
-		for _, key := range c.users.matched(at) {
+		for _, key := range c.users.matched(place{changed.Namespace, input.ID{Kind: input.Kind(changed.Kind), Name: changed.Name}}) {
 			c.wake(key)
 		}
-		c.changed.Done(at)
+		c.changed.Done(changed)
 	}
 }
 

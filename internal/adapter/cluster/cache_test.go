@@ -35,3 +35,31 @@ func TestChosenNamespacesAreWatched(t *testing.T) {
 		t.Errorf("the namespaces count as listed: %t, error %v", known, err)
 	}
 }
+
+// TestSettledTogether: with changes that namespaces share, the rollouts of every namespace have to be
+// known before the first workload gets its turn.
+func TestSettledTogether(t *testing.T) {
+	t.Parallel()
+	for _, together := range []bool{false, true} {
+		c := NewCache(nil, CacheOptions{
+			Kinds: []kube.Kind{kube.Deployment()}, Namespaces: []string{"blog", "shop"}, Vocabulary: settings.Native{},
+			Together: together, Now: time.Now, Report: func(mirror.Sync) {},
+		})
+		web := key(kube.Deployment(), "web")
+		list := func(namespace string) {
+			a, _ := c.areas.Of(namespace)
+			if err := a.workloads[kube.Deployment().GroupKind()].Replace(nil, "1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.Settled(web) {
+			t.Error("a workload counts as settled before anybody listed its namespace")
+		}
+		if list(web.Namespace); c.Settled(web) == together {
+			t.Errorf("together=%t: settled is %t after its own namespace", together, !together)
+		}
+		if list("blog"); !c.Settled(web) {
+			t.Errorf("together=%t: a workload isn't settled after all namespaces", together)
+		}
+	}
+}

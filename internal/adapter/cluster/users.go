@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // users is the index from sources to the workloads that a source change wakes.
@@ -44,7 +45,7 @@ func newUsers(words settings.Vocabulary) *users {
 // of returns the workloads that use the source or ask for it, each once.
 func (u *users) of(at place) []kube.Key {
 	all := append(u.named(at), u.matched(at)...)
-	slices.SortFunc(all, compareKeys)
+	sorting.By(all, compareKeys)
 	return slices.Compact(all)
 }
 
@@ -199,7 +200,7 @@ func (u *users) wishes(w *kube.Workload) (exact []input.ID, globs []settings.Pat
 }
 
 func once(ids []input.ID) []input.ID {
-	slices.SortFunc(ids, func(a, b input.ID) int {
+	sorting.By(ids, func(a, b input.ID) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Kind), string(b.Kind)))
 	})
 	return slices.Compact(ids)

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
@@ -33,13 +34,36 @@ type Configured struct {
 	// label; nil without one.
 	Watched  []string
 	Selector labels.Selector
-	// Lease is that of the leader, empty without leader election. State is the name prefix of
-	// the record's ConfigMaps, Key names the Secret with the installation key.
-	Lease, State, Key string
+	Own
 	// Reload and Images are the followed inputs; Pods is whether it evicts and refreshes.
 	Reload, Images, Pods bool
 	PlainHTTP            []string
 	ProbePort            string
+	Pace
+}
+
+// Own are the controller's own objects and files.
+type Own struct {
+	// Lease is that of the leader, empty without leader election. State is the name prefix of
+	// the record's ConfigMaps, Key names the Secret with the installation key.
+	Lease, State, Key string
+	// NotifyFile has the notification targets, empty for none.
+	NotifyFile string
+}
+
+// Pace is how fast the controller delivers a change.
+type Pace struct {
+	// Ramp is true when a change reaches few workloads first, and AtMost is how many get it at
+	// the same time, zero for any number.
+	Ramp   bool
+	AtMost int
+	// StopAfter is how many workloads have to fail with a version until it is stopped, zero for
+	// never.
+	StopAfter int
+	// Shared are the sources whose change is one change in all namespaces.
+	Shared []input.ID
+	// Window is the maintenance window of workloads without one of their own.
+	Window string
 }
 
 // Watches reports whether the controller watches a namespace that has these labels.

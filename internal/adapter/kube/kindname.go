@@ -19,6 +19,16 @@ func FindKind(kinds []Kind, name string) (Kind, bool) {
 	return kinds[i], true
 }
 
+// NameOf is a workload's name as programs write it: "deployment/web" for deploy/web. A kind that
+// isn't among them stays as it is.
+func NameOf(kinds []Kind, name string) string {
+	called, rest, _ := strings.Cut(name, "/")
+	if kind, known := FindKind(kinds, called); known {
+		called = kind.Name()
+	}
+	return strings.ToLower(called) + "/" + rest
+}
+
 func (k Kind) isCalled(name string) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
 	for _, known := range []string{singular.Resource, plural.Resource} {
@@ -79,7 +89,11 @@ func (k Kind) suffix() string {
 
 // ResourceName is a resource for users: "configmaps", "secrets in shop".
 func ResourceName(kind, namespace string) string {
-	return inNamespace(strings.ToLower(kind)+"s", namespace)
+	plural := "s"
+	if strings.HasSuffix(kind, "s") {
+		plural = "es"
+	}
+	return inNamespace(strings.ToLower(kind)+plural, namespace)
 }
 
 func inNamespace(name, namespace string) string {

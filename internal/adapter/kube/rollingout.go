@@ -10,8 +10,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
-// patience limits the rollout time of a StatefulSet or DaemonSet, whose controllers never time
-// out. It equals a Deployment's default progress deadline.
+// patience limits how long a StatefulSet or DaemonSet may roll out without progress, because
+// their controllers never time out. It equals a Deployment's default progress deadline, and
+// replaces one that a Deployment doesn't set.
 const patience = 10 * time.Minute
 
 func deploymentStatus(o *appsv1.Deployment) Progress {
@@ -23,8 +24,17 @@ func deploymentStatus(o *appsv1.Deployment) Progress {
 		},
 	}}
 	for _, c := range o.Status.Conditions {
-		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded" {
+		switch {
+		case c.Type != appsv1.DeploymentProgressing:
+		case c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded":
 			s.GivenUp = "its progress deadline is over (ProgressDeadlineExceeded)"
+		case c.Reason == "NewReplicaSetAvailable":
+			// The deadline ends with the rollout: for pods that crash after they were available, the
+			// Deployment controller never times out.
+			s.Deadline = patience
+			if seconds := ptr.Deref(o.Spec.ProgressDeadlineSeconds, 0); seconds > 0 {
+				s.Deadline = time.Duration(seconds) * time.Second
+			}
 		}
 	}
 	return s

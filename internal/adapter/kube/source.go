@@ -128,12 +128,16 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 }
 
 func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source {
+	own := ownSettings(o, words)
+	if translator, ok := words.(settings.Translator); ok {
+		own = translator.OfSource(string(id.Kind), own)
+	}
 	return &Source{
 		ID:              id,
 		Namespace:       unique.Make(o.GetNamespace()).Value(), // one copy for all objects
 		ResourceVersion: o.GetResourceVersion(),
 		Created:         o.GetCreationTimestamp().Time,
-		Annotations:     settings.Only(settings.ForSources(), ownSettings(o, words)),
+		Annotations:     settings.Only(settings.ForSources(), own),
 		OwnRecord:       o.GetLabels()[settings.StateLabel] != "",
 		DataWrittenAt:   DataWriter(o).At,
 	}

@@ -57,9 +57,13 @@ func (w *Workload) IsUnrolled() bool {
 	return w.rolledSum != w.templateSum
 }
 
-func (w *Workload) name(sum [sha256.Size]byte) string {
+func sumName(sum [sha256.Size]byte) string {
 	const enough = 8
-	name := hex.EncodeToString(sum[:enough])
+	return hex.EncodeToString(sum[:enough])
+}
+
+func (w *Workload) name(sum [sha256.Size]byte) string {
+	name := sumName(sum)
 	if w.Status.Aborted {
 		name += record.Instead + w.Status.StableHash
 	}

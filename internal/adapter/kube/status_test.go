@@ -252,3 +252,38 @@ func TestPausedUnseen(t *testing.T) {
 		})
 	}
 }
+
+// TestDeploymentHealth: the Deployment controller measures the deadline until a rollout is complete.
+// Lockstep measures it for pods that crash after that.
+func TestDeploymentHealth(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason, condition string
+		deadline          *int32
+		available         int32
+		stalled           time.Duration
+		want              health.State
+	}{
+		"Complete":       {"all pods are available", "NewReplicaSetAvailable", nil, 1, time.Hour, health.Done},
+		"Crashed":        {"the pod may recover", "NewReplicaSetAvailable", nil, 0, time.Minute, health.Progressing},
+		"StaysCrashed":   {"it doesn't recover within the default deadline", "NewReplicaSetAvailable", nil, 0, patience, health.Failed},
+		"OwnDeadline":    {"nor within its own", "NewReplicaSetAvailable", new(int32(60)), 0, time.Minute, health.Failed},
+		"Starting":       {"its controller measures the deadline", "ReplicaSetUpdated", nil, 0, time.Hour, health.Progressing},
+		"ControllerEnds": {"its controller gave up", "ProgressDeadlineExceeded", nil, 0, 0, health.Failed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{ProgressDeadlineSeconds: tc.deadline}, Status: appsv1.DeploymentStatus{
+				Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: tc.available,
+				Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: tc.condition}},
+			}}
+			if tc.condition == "ProgressDeadlineExceeded" {
+				d.Status.Conditions[0].Status = corev1.ConditionFalse
+			}
+			if got := health.Of(Deployment().Status(d).Status, tc.stalled); got.State != tc.want {
+				t.Errorf("%s: the Deployment is %s (%s), want %s", tc.reason, got.State, got.Message, tc.want)
+			}
+		})
+	}
+}

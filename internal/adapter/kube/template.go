@@ -5,6 +5,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -19,6 +20,14 @@ func (w *Workload) ShowsVariable() bool {
 // PatchTarget is the object to which template patches are sent.
 func (w *Workload) PatchTarget() patch.Target {
 	return patch.Target{UID: w.Target.UID, ResourceVersion: w.Target.ResourceVersion, Template: w.Target.Kind.Template, Metadata: w.Metadata, Annotated: w.HasAnnotations}
+}
+
+// PatchTarget is the object to which template patches are sent, for an object that was just read.
+func (k Kind) PatchTarget(o client.Object, template *corev1.PodTemplateSpec) patch.Target {
+	return patch.Target{
+		UID: string(o.GetUID()), ResourceVersion: o.GetResourceVersion(), Template: k.Template,
+		Metadata: metadataOf(k, o, template), Annotated: len(o.GetAnnotations()) > 0,
+	}
 }
 
 // Place finds the position of an environment variable: in the container that already has it,

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,9 +94,10 @@ type TemplateObject struct {
 	// RolledOutAt is the time of the Lockstep patch that wrote the versions in the template,
 	// zero when another writer did.
 	RolledOutAt time.Time
-	// TemplateAt is the latest time of a template write in the managed fields; a removal from
-	// the template may leave none.
+	// TemplateAt is the latest time of a template write in the managed fields, and TemplateBy
+	// its field manager; a removal from the template may leave none.
 	TemplateAt time.Time
+	TemplateBy string
 	// RolledOutBy is the installation that last rolled it out, empty when none is noted.
 	RolledOutBy string
 	// HasAnnotations is true when the object has annotations.
@@ -119,7 +121,13 @@ type WorkloadHistory struct {
 	// OlderPods is true when pods of an earlier template may still have run when the workload
 	// took up this one. If this template equals theirs, these pods keep running.
 	OlderPods bool
+	// StateSince is the arrival time of the first copy of this template with the present state
+	// of health, and ProgressedAt that of the last one in which more pods were updated or
+	// available than in any before. Both are zero in a command, which reads one copy.
+	StateSince, ProgressedAt time.Time
 
+	// reached is how far the rollout of the template has come.
+	reached reach
 	// templateChanged bounds the last change of the pod template, even during a pause.
 	templateChanged timeline.Bounds
 	// rolledSum is the digest of the template that the workload had when it was last not paused,
@@ -195,6 +203,7 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 	}
 	w.WorkloadHistory = old.WorkloadHistory
 	w.takeUpTemplate(old, how)
+	w.followProgress(old, how)
 	if !maps.Equal(w.Annotations, old.Annotations) {
 		w.SettingsWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
@@ -208,6 +217,7 @@ func (w *Workload) First(how mirror.Arrival) {
 	}
 	w.TemplateWritten, w.SettingsWritten, w.Listed = written, written, listed
 	w.templateChanged, w.rolledSum = written, w.templateSum
+	w.firstProgress(how)
 	if w.Status.Paused { // it doesn't start pods, and may have been changed during the pause
 		w.TemplateWritten, w.rolledSum = timeline.WrittenUpTo(w.ResourceVersion), [sha256.Size]byte{}
 	}
@@ -242,7 +252,6 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 			Created:         m.GetCreationTimestamp().Time,
 			Deleting:        m.GetDeletionTimestamp() != nil,
 		},
-		Annotations: settings.Limit(ownSettings(m, words)),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Generation: m.GetGeneration()}
 	w.Status, w.Owner = kind.Status(m).cut(), ownerOf(m)
@@ -256,6 +265,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		w.Problem = fmt.Sprintf("%s is no pod template", kind.Template)
 		template = &corev1.PodTemplateSpec{}
 	}
+	w.Annotations = settings.Limit(requests(kind, m, template, words))
 	if w.templateSum, err = digestOf(template); err != nil {
 		return nil, fmt.Errorf("digest %s of %s: %w", kind.Template, w.Key, err)
 	}
@@ -271,7 +281,9 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.RolledOutBy, w.HasAnnotations = Cut(m.GetAnnotations()[settings.RolledOutBy]), len(m.GetAnnotations()) > 0
 	w.boundSources(words)
 	w.bound()
-	w.RolledOutAt, w.WrittenAt, w.AskedAt, w.TemplateAt = rolledOutAt(m), writtenAt(m), askedAt(m), TemplateWriter(m).At
+	w.RolledOutAt, w.WrittenAt, w.AskedAt = RolledOutAt(m), writtenAt(m), askedAt(m)
+	writer := TemplateWriter(m)
+	w.TemplateAt, w.TemplateBy = writer.At, unique.Make(Cut(writer.Manager)).Value() // one copy for all workloads
 	return w, nil
 }
 
@@ -288,9 +300,9 @@ func TextIn(template *corev1.PodTemplateSpec) string {
 	return textInEnvironment(containersOf(&template.Spec))
 }
 
-// rolledOutAt is when Lockstep wrote the versions that the template shows. Another writer of a
+// RolledOutAt is when Lockstep wrote the versions that the template shows. Another writer of a
 // field takes it over in the managed fields; Lockstep may still own the fields around it.
-func rolledOutAt(m metav1.Object) time.Time {
+func RolledOutAt(m metav1.Object) time.Time {
 	var latest time.Time
 	for _, e := range m.GetManagedFields() {
 		if e.Manager == FieldManager && e.Time != nil && e.FieldsV1 != nil && ownsVersions(e.FieldsV1.GetRawBytes()) && e.Time.After(latest) {
@@ -330,6 +342,15 @@ func askedAt(m metav1.Object) time.Time {
 		return time.Time{}
 	}
 	return AnnotationWriter(m, settings.Reload).At
+}
+
+// requests are the workload's settings, those of other tools in our words.
+func requests(kind Kind, m metav1.Object, template *corev1.PodTemplateSpec, words settings.Vocabulary) map[string]string {
+	own := ownSettings(m, words)
+	if translator, ok := words.(settings.Translator); ok {
+		return translator.OfWorkload(kind.Kind, own, template.Annotations)
+	}
+	return own
 }
 
 // ownSettings keeps the annotations that Lockstep knows.

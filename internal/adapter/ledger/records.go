@@ -71,6 +71,8 @@ type Records struct {
 	writes  Writes
 	// missed are the kinds that were not installed at the last sweep.
 	missed map[schema.GroupKind]bool
+	// unwritten are the inputs that are stopped or damped and have no room.
+	unwritten map[string]string
 }
 
 // Writes counts the writes of a record. A conflicted write met another writer; its changes are
@@ -79,7 +81,7 @@ type Writes struct{ Succeeded, Failed, Conflicted int }
 
 // New makes a record that is empty until Watch.
 func New(c client.WithWatch, o Options) *Records {
-	r := &Records{client: c, options: o, shards: map[string]*shard{}, wake: func(kube.Key) {}, slots: make(chan struct{}, writesAtATime)}
+	r := &Records{client: c, options: o, shards: map[string]*shard{}, unwritten: map[string]string{}, wake: func(kube.Key) {}, slots: make(chan struct{}, writesAtATime)}
 	r.mirror = mirror.New(mirror.Options[*shardCopy]{
 		Name: "configmaps of the record in " + o.Namespace, Role: mirror.RoleRecord,
 		Slim: slimShard, Indexed: r.shardChanged, Seen: func(_, now *shardCopy) { now.Data = nil }, Report: o.Status, Now: o.Now,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -38,29 +39,51 @@ func NewReading(c client.Reader, namespace, name string) *Reading {
 // Entry is the entry of one workload. For an entry that a newer program wrote it only sets
 // TooNew.
 func (r *Reading) Entry(ctx context.Context, key kube.Key) (record.Entry, bool, error) {
-	stored := storageKey(key)
+	text, err := r.text(ctx, storageKey(key))
+	if err != nil {
+		return record.Entry{}, false, fmt.Errorf("read the record of %s: %w", key, err)
+	}
+	if record.IsTooNew(text) {
+		return record.Entry{Unstored: record.Unstored{TooNew: true}}, true, nil
+	}
+	e, err := record.Decode(text)
+	return e, err == nil && e.ID == key.ID(), nil
+}
+
+// Change is what is on record of an input, whichever version of it the change is.
+func (r *Reading) Change(ctx context.Context, c input.Change) (record.Change, bool, error) {
+	key := changeKey(c)
+	text, err := r.text(ctx, key)
+	if err != nil {
+		return record.Change{}, false, fmt.Errorf("read the record of %s: %w", c.ID, err)
+	}
+	_, known, ok := parseChange(key, text)
+	return known, ok, nil
+}
+
+// text is the text of a key, empty without one.
+func (r *Reading) text(ctx context.Context, stored string) (string, error) {
 	part := shardName(r.name, stored)
 	data, known := r.parts[part]
 	if !known {
 		cm := &corev1.ConfigMap{}
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: part}, cm)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return record.Entry{}, false, fmt.Errorf("read the record of %s: %w", key, err)
+			return "", err
 		}
 		data = cm.Data
 		r.parts[part] = data
 	}
-	if record.IsTooNew(data[stored]) {
-		return record.Entry{Unstored: record.Unstored{TooNew: true}}, true, nil
-	}
-	e, err := record.Decode(data[stored])
-	return e, err == nil && e.ID == key.ID(), nil
+	return data[stored], nil
 }
 
 // Stored is a whole record, as a command reads it.
 type Stored struct {
 	// Entries are the readable ones, and those that are too new, without their inputs.
 	Entries map[kube.Key]record.Entry
+	// Changes are the inputs that are stopped or damped, each without a version. Those that
+	// all namespaces share are there whichever namespace was asked for.
+	Changes map[input.Change]record.Change
 	// Version is that of the controller that wrote last, empty when unknown.
 	Version string
 	// Found is true when there is a record at all.
@@ -76,7 +99,7 @@ func ShardOf(name string, key kube.Key) string { return shardName(name, storageK
 
 // ReadAll reads the record of the workloads in a namespace, or in all when it is empty.
 func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespace string) (Stored, error) {
-	all := Stored{Entries: map[kube.Key]record.Entry{}, Written: map[string]time.Time{}}
+	all := Stored{Entries: map[kube.Key]record.Entry{}, Changes: map[input.Change]record.Change{}, Written: map[string]time.Time{}}
 	var newest time.Time
 	for o, err := range pages.Items(ctx, c, &corev1.ConfigMapList{}, client.InNamespace(at.Namespace), client.MatchingLabels{settings.StateLabel: "true"}) {
 		if err != nil {
@@ -103,6 +126,10 @@ func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespac
 func (s Stored) add(data map[string]string, namespace string) {
 	for stored, text := range data {
 		o, ok := ownerOf(stored, text)
+		if of, known, isChange := parseChange(stored, text); isChange && (namespace == "" || of.IsShared() || o.namespace == namespace) {
+			s.Changes[of] = known
+			continue
+		}
 		if !ok || namespace != "" && o.namespace != namespace {
 			continue
 		}

@@ -20,7 +20,7 @@ const (
 )
 
 // owner is what a key of a shard belongs to: a kind, in one namespace or, if namespace is empty,
-// in all of them.
+// in all of them. The kind is empty for a stopped or damped input.
 type owner struct {
 	schema.GroupKind
 	namespace string
@@ -39,6 +39,9 @@ func ownerOf(key, text string) (owner, bool) {
 	parts := strings.Split(strings.TrimPrefix(key, sinceWord), "_")
 	if isScope := strings.HasPrefix(key, sinceWord); isScope && len(parts) != 2 || !isScope && len(parts) != 3 {
 		return owner{}, false
+	}
+	if strings.HasPrefix(key, changeWord) {
+		return owner{namespace: parts[1]}, true
 	}
 	return owner{schema.ParseGroupKind(parts[0]), parts[1]}, true
 }
@@ -114,7 +117,7 @@ func (r *Records) goneNamespaces(ctx context.Context, all []ownedKey, known func
 func (r *Records) missingKinds(all []ownedKey) map[schema.GroupKind]bool {
 	missing, asked := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
 	for _, o := range all {
-		if asked[o.GroupKind] {
+		if o.Empty() || asked[o.GroupKind] {
 			continue
 		}
 		asked[o.GroupKind] = true

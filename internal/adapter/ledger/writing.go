@@ -227,11 +227,9 @@ func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
 	r.mu.Lock()
 	overruled := s.adopt(cm)
 	s.noteTooNew()
-	keys := make([]kube.Key, 0, len(overruled))
-	for _, text := range overruled {
-		if id, ok := idOf(text); ok {
-			keys = append(keys, id)
-		}
+	var keys []kube.Key
+	for key, text := range overruled {
+		keys = append(keys, affected(key, text)...)
 	}
 	wake := r.wake
 	r.mu.Unlock()

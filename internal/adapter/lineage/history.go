@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // History is a workload with its revisions at one moment.
@@ -314,6 +315,6 @@ func (f *follower) history() History {
 	if f.kind.Revisions.Transient {
 		keep(slimWorkload(f.kind, f.workload))
 	}
-	slices.SortFunc(h.Holders, func(a, b *Holder) int { return strings.Compare(a.String(), b.String()) })
+	sorting.By(h.Holders, func(a, b *Holder) int { return strings.Compare(a.String(), b.String()) })
 	return h
 }

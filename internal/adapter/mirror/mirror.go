@@ -26,7 +26,6 @@ import (
 
 // Slim is the part of an API object that a mirror keeps.
 type Slim[T any] interface {
-	comparable
 	metav1.ObjectMetaAccessor
 	// SameAs reports whether the copies are equal in everything that matters.
 	SameAs(old T) bool
@@ -199,6 +198,13 @@ func (m *Mirror[T]) Status() Sync {
 	s := m.link.status()
 	s.Resource, s.Role = m.options.Name, m.options.Role
 	return s
+}
+
+// Version is the resource version up to which the copies are in sync, empty before the first list.
+func (m *Mirror[T]) Version() string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.version
 }
 
 // Len is the number of copies.

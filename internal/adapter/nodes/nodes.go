@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // interval is how often the nodes are listed: a node of a new platform is a rare event.
@@ -100,7 +101,7 @@ func (n *Nodes) list(ctx context.Context) ([]Platform, error) {
 			all = append(all, p)
 		}
 	}
-	slices.SortFunc(all, func(a, b Platform) int { return cmp.Compare(a.String(), b.String()) })
+	sorting.By(all, func(a, b Platform) int { return cmp.Compare(a.String(), b.String()) })
 	return all, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Options configure a Watch.
@@ -144,7 +145,7 @@ func (w *Watch) Users(key ObjectKey) []*lineage.Holder {
 }
 
 func byName(found []*lineage.Holder) []*lineage.Holder {
-	slices.SortFunc(found, func(a, b *lineage.Holder) int { return cmp.Compare(a.String(), b.String()) })
+	sorting.By(found, func(a, b *lineage.Holder) int { return cmp.Compare(a.String(), b.String()) })
 	return found
 }
 

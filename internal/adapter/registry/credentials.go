@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
@@ -47,7 +48,7 @@ func (c *Client) order(repository tagspec.Repository, credentials []keychain.Cre
 		return credentials
 	}
 	ordered := slices.Clone(credentials)
-	slices.SortStableFunc(ordered, func(a, b keychain.Credential) int {
+	sorting.By(ordered, func(a, b keychain.Credential) int {
 		return boolToInt(b.Fingerprint() == last) - boolToInt(a.Fingerprint() == last)
 	})
 	return ordered

@@ -10,7 +10,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/ecr"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
@@ -21,12 +20,11 @@ type ECR struct{ leases leases }
 
 // Credentials returns credentials for an AWS registry, and none for others.
 func (e *ECR) Credentials(ctx context.Context, repository tagspec.Repository) ([]keychain.Credential, error) {
-	region, ok := ecrRegion(repository.Host)
-	if !ok {
+	if _, ok := ecrRegion(repository.Host); !ok {
 		return nil, nil
 	}
 	credential, err := e.leases.get(ctx, repository.Host, func(ctx context.Context) (keychain.Credential, time.Time, error) {
-		return fetchECR(ctx, region, strings.Contains(repository.Host, "ecr-fips."))
+		return fetchECR(ctx, repository.Host)
 	})
 	return list(credential, "AWS", repository.Host, err)
 }
@@ -50,27 +48,28 @@ func ecrRegion(host string) (string, bool) {
 	return match[1], true
 }
 
-func fetchECR(ctx context.Context, region string, fips bool) (keychain.Credential, time.Time, error) {
+func fetchECR(ctx context.Context, host string) (keychain.Credential, time.Time, error) {
+	region, _ := ecrRegion(host)
 	options := []func(*config.LoadOptions) error{config.WithRegion(region)}
-	if fips {
+	if strings.Contains(host, "ecr-fips.") {
 		options = append(options, config.WithUseFIPSEndpoint(aws.FIPSEndpointStateEnabled))
 	}
 	settings, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return keychain.Credential{}, time.Time{}, err
 	}
-	answer, err := ecr.NewFromConfig(settings).GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
+	answer, err := requestECRToken(ctx, settings, host)
 	if err != nil {
 		return keychain.Credential{}, time.Time{}, err
 	}
-	if len(answer.AuthorizationData) == 0 || answer.AuthorizationData[0].AuthorizationToken == nil || answer.AuthorizationData[0].ExpiresAt == nil {
+	if len(answer.AuthorizationData) == 0 || answer.AuthorizationData[0].AuthorizationToken == "" || answer.AuthorizationData[0].ExpiresAt == 0 {
 		return keychain.Credential{}, time.Time{}, errors.New("the answer has no token")
 	}
 	data := answer.AuthorizationData[0]
-	text, err := base64.StdEncoding.DecodeString(*data.AuthorizationToken)
+	text, err := base64.StdEncoding.DecodeString(data.AuthorizationToken)
 	user, password, found := strings.Cut(string(text), ":")
 	if err != nil || !found {
 		return keychain.Credential{}, time.Time{}, errors.New("the token is not base64 of user:password")
 	}
-	return keychain.Credential{Username: user, Password: password}, *data.ExpiresAt, nil
+	return keychain.Credential{Username: user, Password: password}, time.Unix(int64(data.ExpiresAt), 0), nil
 }

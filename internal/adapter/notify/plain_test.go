@@ -1,4 +1,4 @@
-package slack_test
+package notify_test
 
 import (
 	"context"
@@ -15,8 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
-	"github.com/lockstep-dev/lockstep/internal/adapter/slack"
+	"github.com/lockstep-dev/lockstep/internal/adapter/notify"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/notice"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
@@ -77,9 +78,13 @@ func (p *problems) all() string {
 	return strings.Join(p.said, "\n")
 }
 
-func newAnnouncer(h *webhook, p *problems) *slack.Announcer {
-	now := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
-	return slack.New(slack.Options{URL: h.URL + path, Prefix: "[prod]", Now: func() time.Time { return now }, Report: p.report})
+func newPlain(h *webhook, p *problems) *notify.Notifier {
+	return plainAt(h, p, func() time.Time { return time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC) })
+}
+
+func plainAt(h *webhook, p *problems, now func() time.Time) *notify.Notifier {
+	config := notice.Plain(notice.Hidden(h.URL+path), "[prod]")
+	return notify.New(notify.Options{Config: &config, Now: now, Report: p.report})
 }
 
 func event(reason input.Reason, note string) announce.Event {
@@ -93,7 +98,7 @@ func event(reason input.Reason, note string) announce.Event {
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	h, p := newWebhook(t), &problems{}
-	a := newAnnouncer(h, p)
+	a := newPlain(h, p)
 	a.Announce(event(input.Following, "follows image/web"))
 	a.Announce(event(input.Reloaded, "rolled out image/web 1 -> 2"))
 	a.Announce(event(input.Unresolved, "annotation <!channel> & ```x"))
@@ -117,7 +122,7 @@ func TestMessages(t *testing.T) {
 func TestLongMessages(t *testing.T) {
 	t.Parallel()
 	h, p := newWebhook(t), &problems{}
-	a := newAnnouncer(h, p)
+	a := newPlain(h, p)
 	for i := range 600 {
 		a.Announce(event(input.ReloadFailed, fmt.Sprintf("%d %s", i, strings.Repeat("ü", 3000))))
 	}
@@ -149,7 +154,7 @@ func TestRepeats(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	}
-	a := newAnnouncer(h, p)
+	a := plainAt(h, p, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -186,7 +191,7 @@ func TestRefused(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	}
-	a := newAnnouncer(h, p)
+	a := newPlain(h, p)
 	a.Announce(event(input.ReloadFailed, "first"))
 	a.Flush(t.Context())
 	a.Announce(event(input.ReloadFailed, "second"))
@@ -216,7 +221,7 @@ func TestRedirect(t *testing.T) {
 		w.Header().Set("Location", elsewhere.URL)
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	}
-	a := newAnnouncer(h, p)
+	a := newPlain(h, p)
 	a.Announce(event(input.ReloadFailed, "first"))
 	a.Flush(t.Context())
 	if said := p.all(); !strings.Contains(said, "307") || strings.Contains(said, "elsewhere") {

@@ -1,2 +1,0 @@
-// Package slack knows how to notify users through a Slack incoming webhook, or a compatible one.
-package slack

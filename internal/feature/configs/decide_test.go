@@ -376,7 +376,8 @@ func TestNoReasonIsUntested(t *testing.T) {
 // ofWorkload are the reasons that package rollouts gives.
 func ofWorkload(r input.Reason) bool {
 	switch r {
-	case input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
+	case input.AwaitsTurn, input.AwaitsWindow, input.AwaitsWorkload, input.AfterIgnored, input.Damped, input.VersionStopped, input.Stopped,
+		input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
 		input.Reloaded, input.WouldReload, input.ReloadFailed, input.StrategyOff, input.Evicting, input.Evicted,
 		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources, input.TooManyKeys,
 		input.RecordTooNew, input.BeyondStrategy, input.Released, input.Paused, input.AwaitsPods, input.OtherInstallation, input.Following, input.RecordFull, input.RecordUnwritable, input.ReloadOff, input.KindOff:

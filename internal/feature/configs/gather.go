@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
@@ -38,6 +38,9 @@ type Options struct {
 	// Since is since when the workload's kind and this kind of its sources are followed,
 	// by the API server's clock; false when they weren't before.
 	Since func(w *kube.Workload, kind input.Kind) (since time.Time, begun bool)
+	// Shared, if set, reports whether the sources of that name are one change in all
+	// namespaces.
+	Shared func(input.ID) bool
 	// Original is true for a drop-in, which follows the same sources as its original.
 	Original bool
 }
@@ -86,7 +89,9 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			o.Timeline.Input.Shows = shows(source, w, entry, o.Timeline.Past.Revisions)
 			v = Decide(o)
 		}
-		all.Findings = append(all.Findings, finding(ref, o, v, source, intent.Quiet))
+		f := finding(ref, o, v, source, intent.Quiet)
+		f.Change = i.change(source)
+		all.Findings = append(all.Findings, f)
 		all.Warnings = append(all.Warnings, warnings(ref, source)...)
 	}
 	return all, nil
@@ -197,11 +202,35 @@ func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, qui
 	}
 	if source != nil {
 		f.ChangedAt, f.ResourceVersion, f.Sealed = changedAt(source, quiet), source.ResourceVersion, source.Immutable
-		if own := settings.ForSource(source.Annotations); own.Held {
+		own := settings.ForSource(source.Annotations)
+		if own.Held {
 			f.Bars = append(f.Bars, input.Bar{Reason: input.Held, By: own.HeldBy})
 		}
+		f.Pace = input.Pace{AtOnce: own.NoRamp, Resumed: own.Resume}
 	}
 	return f
+}
+
+// change is the whole content of a source, whichever keys a workload uses; zero for one that
+// doesn't exist. The digest of a Secret depends on its namespace. That of a shared Secret
+// doesn't, so it is never shown.
+func (i *Inputs) change(source *kube.Source) input.Change {
+	if source == nil {
+		return input.Change{}
+	}
+	return ChangeOf(source, i.options.Shared != nil && i.options.Shared(source.ID))
+}
+
+// ChangeOf is the whole content of a source, as all workloads that use it see it.
+func ChangeOf(source *kube.Source, shared bool) input.Change {
+	c := input.Change{Namespace: source.Namespace, ID: source.ID}
+	if shared {
+		c.Namespace, c.Version = "", source.Content.Before(fingerprint.AllKeys()).Short()
+	}
+	if c.Version == "" {
+		c.Version = source.Content.Version(fingerprint.AllKeys()).Short()
+	}
+	return c
 }
 
 // refreshed is how much of a source the kubelets refresh in running pods: mounted files,
@@ -231,8 +260,8 @@ func warnings(ref podrefs.Ref, source *kube.Source) []input.Warning {
 		all = append(all, input.Warning{Reason: input.TooManyKeys, Text: fmt.Sprintf(
 			"a change of any key of %s rolls out the workload, which uses some of them: its keys need more than %d KiB of memory; split it", ref.Source, fingerprint.MaxKeys>>10)})
 	}
-	if wrong := settings.ScopeProblems(source.Annotations); len(wrong) > 0 {
-		all = append(all, input.Warning{Reason: input.InvalidAnnotation, Text: source.ID.String() + ": " + wrong[0].String() + "; it has no effect"})
+	for _, wrong := range settings.SourceProblems(source.Annotations) {
+		all = append(all, input.Warning{Reason: input.InvalidAnnotation, Text: source.ID.String() + ": " + wrong.String() + "; it has no effect"})
 	}
 	return all
 }
@@ -285,21 +314,26 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, entry record
 func (i *Inputs) listed(namespace string, intent settings.Intent, entry record.Entry) []input.ID {
 	found := map[input.ID]bool{}
 	for _, p := range intent.Listed {
-		if !p.IsGlob() {
+		switch {
+		case p.IsGlob():
+			i.find(found, namespace, p, intent, entry)
+		case intent.Follows(input.ID(p), false, settings.Source{}):
 			found[input.ID(p)] = true
-			continue
 		}
-		i.find(found, namespace, p, entry)
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
+	return sorting.Keys(found, func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// find adds the sources that match a pattern and let it.
-func (i *Inputs) find(found map[input.ID]bool, namespace string, p settings.Pattern, entry record.Entry) {
+// find adds the sources that match a pattern and let it, except those that the workload leaves
+// out.
+func (i *Inputs) find(found map[input.ID]bool, namespace string, p settings.Pattern, intent settings.Intent, entry record.Entry) {
 	i.matching <- struct{}{}
 	defer func() { <-i.matching }()
+	isNew := func(s input.ID) bool {
+		return !found[s] && i.mayMatch(namespace, s) && intent.Follows(s, false, settings.Source{})
+	}
 	for s := range i.options.View.SourcesMatching(namespace, p) {
-		if !found[s] && i.mayMatch(namespace, s) {
+		if isNew(s) {
 			found[s] = true
 		}
 		if len(found) > input.MaxInputs {
@@ -307,7 +341,7 @@ func (i *Inputs) find(found map[input.ID]bool, namespace string, p settings.Patt
 		}
 	}
 	for s := range entry.Inputs {
-		if !found[s] && p.Matches(s) && i.mayMatch(namespace, s) {
+		if p.Matches(s) && isNew(s) {
 			found[s] = true
 		}
 	}

@@ -34,6 +34,9 @@ type Options struct {
 	Platforms func(*kube.Workload) ([]v1.Platform, bool)
 	// Exceeded, if set, is called when a namespace reaches a bound.
 	Exceeded func(registry.Bound)
+	// Shared, if set, reports whether the images of that repository are one change in all
+	// namespaces.
+	Shared func(input.ID) bool
 	// Enforced is true where nothing is recorded: the rule is Enforce.
 	Enforced bool
 	Now      func() time.Time
@@ -95,7 +98,9 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			o.DeliveredBefore = wasDelivered(w, o, entry, before)
 		}
 		v := i.decide(&o)
-		all.Findings = append(all.Findings, finding(w, o, v, answer))
+		f := finding(w, o, v, answer)
+		f.Change = i.change(w, o, v)
+		all.Findings = append(all.Findings, f)
 		all.Warnings = append(all.Warnings, warnings(o, v, answer)...)
 		if o.Trial.On && !v.Proven {
 			all.AwaitsStatus, all.Recheck = true, i.untilDeadline(w)
@@ -142,7 +147,7 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 		Released: intent.Release > entry.Released, Reverted: before.RevertedTo != "", Observed: intent.Observe, Enforced: intent.Enforce,
 		Trial: Trial{
 			On: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
-			Health:  health.Of(w.Status.Status, now.Sub(w.RolledOutAt)).State,
+			Health:  health.Of(w.Status.Status, w.Stalled(now)).State,
 			HasPods: !w.Status.Counted || w.Status.Counts.Available > 0,
 		},
 		Now: now,
@@ -166,13 +171,13 @@ func wasDelivered(w *kube.Workload, o Observation, entry record.Entry, past time
 	}.DeliveredUnrecorded()
 }
 
-// untilDeadline is when pods that don't exist yet count as failed, zero where the
+// untilDeadline is when a rollout without progress counts as failed, zero where the
 // workload's controller reports the failure itself.
 func (i *Inputs) untilDeadline(w *kube.Workload) time.Duration {
 	if w.Status.Deadline == 0 {
 		return 0
 	}
-	return max(time.Second, w.Status.Deadline-i.options.Now().Sub(w.RolledOutAt))
+	return max(time.Second, w.Status.Deadline-w.Stalled(i.options.Now()))
 }
 
 func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding {
@@ -190,7 +195,7 @@ func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding
 	}
 	if v.Reason == input.PutBack {
 		f.ChangedAt = time.Time{}
-		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Template.Has), health.Of(w.Status.Status, o.Now.Sub(w.RolledOutAt)).Message)
+		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Template.Has), health.Of(w.Status.Status, w.Stalled(o.Now)).Message)
 	}
 	if v.Reason == input.Enforced {
 		f.Why = fmt.Sprintf("another writer had chosen %s, and annotation %s replaces it", short(o.Template.Has), settings.Enforce)
@@ -199,6 +204,24 @@ func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding
 		f.Bars = []input.Bar{{Reason: v.Bar, By: barredBy(w, o, v)}}
 	}
 	return f
+}
+
+// change is the digest in its repository, whichever containers run it; zero without a digest.
+// When a healthy one is restored, it is the one that failed. Without an answer of the registry, it
+// is the one in the template.
+func (i *Inputs) change(w *kube.Workload, o Observation, v Verdict) input.Change {
+	pin := v.To
+	if v.Reason == input.PutBack || pin == (Pin{}) {
+		pin = Pin{Digest: o.Template.Has.Digest}
+	}
+	if pin == (Pin{}) {
+		return input.Change{}
+	}
+	c := input.Change{Namespace: w.Key.Namespace, ID: input.Image(o.Request.Image.Repository.String()), Version: versionOf(pin).Short()}
+	if i.options.Shared != nil && i.options.Shared(c.ID) {
+		c.Namespace = ""
+	}
+	return c
 }
 
 // pinnedImage is an image reference with tag and digest. A digest whose tag isn't known

@@ -47,6 +47,10 @@ type Observation struct {
 	UnreadableKinds []string
 	// Observe asks only for reports.
 	Observe bool
+	// Stopped is true when an operator stopped every automatic change, for the reason
+	// StoppedBy.
+	Stopped   bool
+	StoppedBy string
 	// Grace is how long a young object may be without users.
 	Grace time.Duration
 	Now   time.Time
@@ -126,7 +130,11 @@ func tooLarge(large []metav1.OwnerReference, unattached bool) Decision {
 
 func attach(in Observation, users []metav1.OwnerReference) Decision {
 	d := Decision{Verb: Attach, Reason: input.Attached, Owners: users, Message: "to " + strings.Join(names(users), ", ")}
-	if in.Observe {
+	switch {
+	case in.Stopped:
+		d.Verb, d.Reason, d.Recheck = Wait, input.Stopped, lookAgain
+		d.Message = fmt.Sprintf("not attached %s: stopped by an operator (%q)", d.Message, in.StoppedBy)
+	case in.Observe:
 		d.Verb, d.Reason, d.Recheck = Observe, input.WouldAttach, lookAgain
 	}
 	return d

@@ -66,6 +66,16 @@ func TestDecide(t *testing.T) {
 			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, Observe: true},
 			want:   revisions.Decision{Verb: revisions.Observe, Reason: input.WouldAttach, Message: "to ReplicaSet/a", Recheck: time.Minute, Owners: []metav1.OwnerReference{ref("a")}},
 		},
+		"stopped": {
+			reason: "an operator stopped every automatic change, whoever asks for it",
+			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, Stopped: true, StoppedBy: "incident 42"},
+			want:   revisions.Decision{Verb: revisions.Wait, Reason: input.Stopped, Message: "not attached to ReplicaSet/a: stopped by an operator (\"incident 42\")", Recheck: time.Minute, Owners: []metav1.OwnerReference{ref("a")}},
+		},
+		"stopped with nothing to attach": {
+			reason: "nothing waits for the operator",
+			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, Owners: []string{"uid-a"}, Stopped: true},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
+		},
 		"being deleted": {
 			reason: "an owner would not stop the deletion",
 			in:     revisions.Observation{Deleting: true, Users: []metav1.OwnerReference{a}},

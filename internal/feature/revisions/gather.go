@@ -22,6 +22,7 @@ func (r *Reconciler) gather(o *ownership.Owned) (in Observation, ok bool) {
 		Grace:           r.options.Grace,
 		Now:             r.Now(),
 	}
+	in.StoppedBy, in.Stopped = r.Stopped(o.Key.Namespace)
 	in.Users = references(r.Cluster.Users(o.Key))
 	_, ok = r.Cluster.Object(o.Key)
 	return in, ok

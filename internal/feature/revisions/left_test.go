@@ -61,6 +61,7 @@ func TestNamespaceThatIsLeftMeanwhile(t *testing.T) {
 					return nil
 				},
 				Observes:  func(string) bool { return false },
+				Stopped:   func(string) (string, bool) { return "", false },
 				Announcer: told, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), Now: time.Now,
 			})
 			again, err := r.Reconcile(t.Context(), ownership.ObjectKey{Namespace: "shop", Source: input.ConfigMap("app")})

@@ -9,10 +9,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
@@ -52,9 +55,11 @@ type Dependencies struct {
 	Announcer Announcer
 	// Observes reports whether a namespace asks only for reports.
 	Observes func(namespace string) bool
-	Metrics  prometheus.Registerer
-	Log      logr.Logger
-	Now      func() time.Time
+	// Stopped reports whether an operator has stopped the changes of a namespace, and why.
+	Stopped func(namespace string) (reason string, stopped bool)
+	Metrics prometheus.Registerer
+	Log     logr.Logger
+	Now     func() time.Time
 }
 
 // Reconciler attaches revisioned objects to the revisions that use them.
@@ -72,10 +77,21 @@ func New(o Options, d Dependencies) *Reconciler {
 
 // Setup adds the loop to the manager. It runs on the leader only.
 func (r *Reconciler) Setup(mgr ctrl.Manager) error {
-	return loop.Add(mgr, loop.Options[ownership.ObjectKey]{
-		Name: "revisions", Workers: r.options.Workers, Reconciler: r, About: "source", Log: r.Log, Feed: r.Cluster.Feed,
-		NamespaceOf: func(key ownership.ObjectKey) string { return key.Namespace },
+	return loop.Add(mgr, loop.Options[kube.Key]{
+		Name: "revisions", Workers: r.options.Workers, About: "source", Log: r.Log,
+		NamespaceOf: func(key kube.Key) string { return key.Namespace },
+		Reconciler: reconcile.TypedFunc[kube.Key](func(ctx context.Context, key kube.Key) (ctrl.Result, error) {
+			return r.Reconcile(ctx, ownership.ObjectKey{Namespace: key.Namespace, Source: input.ID{Kind: input.Kind(key.Kind), Name: key.Name}})
+		}),
+		Feed: func(ctx context.Context, add func(kube.Key)) {
+			r.Cluster.Feed(ctx, func(key ownership.ObjectKey) { add(queued(key)) })
+		},
 	})
+}
+
+// queued is a key in the form that all loops share, because each form adds more than 100 kB to the program.
+func queued(key ownership.ObjectKey) kube.Key {
+	return kube.Key{GroupKind: schema.GroupKind{Kind: string(key.Source.Kind)}, Namespace: key.Namespace, Name: key.Source.Name}
 }
 
 // Reconcile attaches one object.

@@ -80,6 +80,7 @@ func makeLoop(t *testing.T) *loop {
 	l.reconciler = revisions.New(revisions.DefaultOptions(), revisions.Dependencies{
 		Cluster: l.ownership, Announcer: l, Metrics: l.registry, Log: logr.Discard(),
 		Observes: func(string) bool { return l.observes },
+		Stopped:  func(string) (string, bool) { return "", false },
 		Now:      func() time.Time { return l.now },
 		Owners: func(ctx context.Context, o ownership.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 			return l.writes(ctx, o, uid, owners)

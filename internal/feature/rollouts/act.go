@@ -37,7 +37,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.State.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.State.Rollout, healthy: in.State.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.RolledOutAt, w.StartsFrom()}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.State.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.State.Rollout, healthy: in.State.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.RolledOutAt, w.StartsFrom(), in.Turn}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
 	err := in.Pods.Problem
@@ -46,12 +46,18 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 	case d.Verb == RollOut:
 		o.rolledOut, err = r.Roller.RollOut(ctx, w, order)
 		o.from = w.Origin(o.rolledOut.At)
+		entry.Again = in.Gates.Again
 	case d.Verb == Refresh:
 		err = r.refresh(ctx, w, order.Shown(w.Shown))
 	case d.Verb == Evict && d.Eviction.Begin:
-		entry, err = r.beginEviction(ctx, w, in.Entry, d)
+		entry, err = r.beginEviction(ctx, w, o.begun(in.Entry), d)
 	case d.Verb == Evict && d.Eviction.Victim != nil:
 		recheck, err = r.evict(ctx, *d.Eviction.Victim, d.Recheck)
+	}
+	if err == nil && d.begins() {
+		for _, c := range changesOf(d.Due) {
+			r.gatherer.paces.begin(c, in.Now)
+		}
 	}
 	o.recorded = d.onRecord(in.Entry.Decision, in.Now, recheck)
 	if o.stillWaits = in.stillWaits(d); o.stillWaits {
@@ -103,7 +109,6 @@ func (r *Reconciler) forget(w *kube.Workload, in Observation) error {
 // server's times have a resolution of a second, so a pod that replaces one evicted right
 // now could carry the time of the decision, and would be evicted too.
 func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, e record.Entry, d Decision) (record.Entry, error) {
-	e = e.Clone()
 	e.Eviction, e.PendingSince = record.Eviction{For: d.Eviction.For, Pods: d.Eviction.Pods}, d.PendingSince
 	var err error
 	e.Eviction.Since, err = r.OnPods.Prompt.PutNow(ctx, w.Key, e)
@@ -136,9 +141,20 @@ func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown input.
 		if p.Terminating || maps.Equal(p.Shown, marks) {
 			continue
 		}
+		if _, stopped := r.stopped(w.Key.Namespace); stopped {
+			return errors.Join(append(failed, errors.New("stopped by an operator before all pods were refreshed"))...)
+		}
 		if err := r.OnPods.Pods.Touch(ctx, p, shown.String()); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			failed = append(failed, err)
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// stopped reports whether an operator has stopped the changes of a namespace.
+func (r *Reconciler) stopped(namespace string) (reason string, stopped bool) {
+	if r.Stopped == nil {
+		return "", false
+	}
+	return r.Stopped(namespace)
 }

@@ -25,12 +25,17 @@ func Decide(in Observation) Decision {
 		awaitsPods,           // the template contains the change, and older pods are left
 		nothingDue,           // current versions are delivered, or only the record changes
 		readByTheNextJob,     // new pods start by themselves
+		stoppedByOperator,    // an operator stopped every automatic change
 		notQuiet,             // more changes may come
+		outsideWindow,        // the maintenance window is closed
 		heldWorkload,         // a user forbids every change
 		barredInput,          // a user forbids this one, or reverted it
 		paused,               // a new template wouldn't restart pods
 		observed,             // the settings ask only for reports
 		strategyObjects,      // it is switched off, or doesn't change the template
+		awaitsWorkload,       // another workload goes first
+		damped,               // it was rolled out too often
+		awaitsTurn,           // others roll, or the version isn't proven yet
 	} {
 		if d, known := c(s); known {
 			d.Estimate = in.Estimate
@@ -85,7 +90,7 @@ func (in Observation) situation() situation {
 // delaySince is since when the workload could have been rolled out. While something
 // forbids the rollout, continuous changes don't use up the maximum delay.
 func (s situation) delaySince() time.Time {
-	for _, c := range []check{heldWorkload, barredInput, paused, strategyObjects} {
+	for _, c := range []check{stoppedByOperator, outsideWindow, heldWorkload, barredInput, paused, strategyObjects} {
 		if _, stuck := c(s); stuck {
 			return time.Time{}
 		}

@@ -31,7 +31,7 @@ func (byEviction) decide(s situation) Decision {
 	if s.Pods.Problem != nil {
 		return d
 	}
-	victim, done := pods.NextEviction(s.Pods.All, max(s.State.Replicas, s.Entry.Eviction.Pods), s.Entry.Eviction.Since)
+	victim, done := pods.NextEviction(s.Pods.All, max(s.State.Replicas, s.Entry.Eviction.Pods), s.Entry.Eviction.Since, s.Entry.Turn.Healthy)
 	if done {
 		d.Recheck, d.Reason = 0, input.Evicted
 		return s.delivered(d)

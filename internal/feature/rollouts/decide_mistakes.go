@@ -51,7 +51,7 @@ func (in Observation) excess() string {
 	for _, f := range in.Findings {
 		ids = append(ids, f.ID)
 	}
-	excess := cmp.Or(in.Intent.TooMany, in.TooMany, input.Excess(ids))
+	excess := cmp.Or(in.Intent.Mistakes.TooMany, in.TooMany, input.Excess(ids))
 	switch {
 	case excess != "":
 		return excess

@@ -182,6 +182,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 		input.KindOff:        true, // TestServes in package ask: the controller does not see such a workload
 
 		input.OtherInstallation: true, // TestWarnings
+		input.AfterIgnored:      true, // TestAfterOf: it only warns
 		input.Following:         true, // TestFollowingIsToldOnce
 		input.RecordUnwritable:  true, // it is told of the record, not of a workload
 	}
@@ -255,5 +256,20 @@ func TestOneWorkloadBeyondTheRecord(t *testing.T) {
 				t.Errorf("%s: %s %q, room %d", tc.reason, d.Reason, d.Message, tc.in.room())
 			}
 		})
+	}
+}
+
+// TestDeliveredByNamesTheWriter: a rollout by another program is the delivery, and the message
+// names that program.
+func TestDeliveredByNamesTheWriter(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[input.Reason]string{
+		input.DeliveredByRollout: app.String() + "; the pod template was last written by Reloader",
+		input.Baseline:           app.String(),
+	} {
+		in := Observation{Intent: auto(), Now: now, State: WorkloadState{TemplateBy: "Reloader"}, Assessment: input.Assessment{Findings: []input.Finding{recorded(app, reason)}}}
+		if d := Decide(in); d.Verb != Remember || d.Reason != reason || d.Message != want {
+			t.Errorf("%s %s %q, want %q", d.Verb, d.Reason, d.Message, want)
+		}
 	}
 }

@@ -35,6 +35,14 @@ func notFollowed(s situation) (Decision, bool) {
 	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: message}, len(s.Findings) == 0
 }
 
+// recorded names the inputs, and the program whose rollout delivered them.
+func (s situation) recorded(findings []input.Finding) string {
+	if s.State.TemplateBy == "" || findings[0].Reason != input.DeliveredByRollout {
+		return names(findings)
+	}
+	return names(findings) + "; the pod template was last written by " + s.State.TemplateBy
+}
+
 // nothingDue: the current versions were delivered, or are recorded as delivered.
 func nothingDue(s situation) (Decision, bool) {
 	if s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 {
@@ -48,7 +56,7 @@ func nothingDue(s situation) (Decision, bool) {
 		return Decision{Verb: Remember, Reason: input.Released, Message: names(accepted)}, true
 	}
 	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
-		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records), AwaitsStatus: s.State.Rollout.RollsByHand()}, true
+		return Decision{Verb: Remember, Reason: records[0].Reason, Message: s.recorded(records), AwaitsStatus: s.State.Rollout.RollsByHand()}, true
 	}
 	for _, f := range s.Findings {
 		if _, missing := f.BarredFor(input.Missing); missing {
@@ -128,6 +136,8 @@ func because(f input.Finding, bar input.Bar) string {
 		return f.ID.String() + " does not exist, and no pod could start without it"
 	case bar.Reason == input.ImmutableReplaced:
 		return f.ID.String() + " is immutable and was replaced, and nodes on which a pod refers to it keep the old copy"
+	case bar.Reason == input.VersionStopped:
+		return withVersion(f) + " is stopped: it " + bar.By + ", which was healthy before"
 	case bar.Reason == input.Contested, bar.Reason == input.Quarantined:
 		return f.ID.String() + " " + bar.By
 	case f.Live:

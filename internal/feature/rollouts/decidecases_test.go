@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ type decideCase struct {
 	notActed bool
 	rollout  health.Status
 	awaits   bool
+	gates    Gates
+	turn     TurnState
 	stuck    bool            // until now something forbade to move it
 	stays    []input.Finding // due and not to be moved
 	want     Decision
@@ -37,7 +40,7 @@ type decideCase struct {
 
 func decideCases() map[string]decideCase {
 	undone := barred(with(inStep(db), func(f *input.Finding) { f.Reason = input.Undone }), input.Undone, "")
-	return map[string]decideCase{
+	all := map[string]decideCase{
 		"ImmutableReplaced": {
 			reason:   "new pods may load the old copy of their node",
 			findings: []input.Finding{barred(due(app, time.Hour), input.ImmutableReplaced, "")}, pending: ago(time.Hour), stuck: true,
@@ -311,7 +314,7 @@ func decideCases() map[string]decideCase {
 		},
 		"TooManyPatterns": {
 			reason:   "what it asks for is not even looked for",
-			intent:   func(in *settings.Intent) { in.TooMany = "more than 64 patterns" },
+			intent:   func(in *settings.Intent) { in.Mistakes.TooMany = "more than 64 patterns" },
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
 			want: Decision{Verb: Leave, Reason: input.TooManySources, PendingSince: ago(time.Hour)}, says: []string{"64 patterns"},
 		},
@@ -460,6 +463,9 @@ func decideCases() map[string]decideCase {
 			want:     Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 	}
+	maps.Copy(all, gateCases())
+	maps.Copy(all, turnCases())
+	return all
 }
 
 func (tc decideCase) input() Observation {
@@ -471,6 +477,7 @@ func (tc decideCase) input() Observation {
 		Intent: intent, Assessment: input.Assessment{Findings: tc.findings}, State: WorkloadState{StartsPods: tc.cronjob, NoTemplate: tc.problem, Rollout: tc.rollout},
 		Pods: PodState{Off: tc.podsOff}, Force: tc.force, Template: tc.template, History: History{NotActed: tc.notActed},
 		Entry: record.Entry{Pending: record.Pending{PendingSince: tc.pending}, Unstored: record.Unstored{TooNew: tc.tooNew}}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
+		Gates: tc.gates, Turn: tc.turn,
 	}
 	if !tc.stuck {
 		in.Entry.DelaySince = tc.pending

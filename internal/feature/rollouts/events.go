@@ -32,6 +32,7 @@ func eventsFor(w *kube.Workload, d Decision, advice func() string) []announce.Ev
 	newest := latest(d.Due)
 	for i := range events {
 		events[i].Source, events[i].SourceVersion = newest.ID, newest.ResourceVersion
+		events[i].Change = latest(d.Due).Change
 	}
 	return events
 }
@@ -83,7 +84,7 @@ func note(d Decision) (text string, warning, ok bool) {
 		return d.Message, true, true
 	case input.Released:
 		return "accepted without a rollout: " + d.Message, false, true
-	case input.Held, input.Missing:
+	case input.Held, input.Missing, input.Stopped, input.VersionStopped:
 		return "not rolled out: " + d.Message, true, d.Verb == Hold
 	case input.Paused:
 		return "not rolled out: " + d.Message, false, d.Verb == Hold
@@ -101,15 +102,21 @@ func warnings(w *kube.Workload, in Observation) []announce.Event {
 	for _, p := range in.Intent.Mistakes.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))
 	}
+	for _, p := range in.Intent.Mistakes.Ignored {
+		warn(input.InvalidAnnotation, p.String()+effect(p))
+	}
 	for _, key := range in.Intent.Mistakes.Unknown {
 		warn(input.InvalidAnnotation, "annotation "+key+" is not known and has no effect; known are "+strings.Join(settings.ForWorkloads(), ", "))
+	}
+	for _, text := range in.Intent.Mistakes.Lost {
+		warn(input.InvalidAnnotation, text)
 	}
 	for _, text := range in.Intent.Mistakes.Refused {
 		warn(input.InvalidAnnotation, text+"; the image stays as it is")
 	}
 	for _, about := range in.Warnings {
 		warn(about.Reason, about.Text)
-		events[len(events)-1].Source = about.About
+		events[len(events)-1].Source, events[len(events)-1].Change = about.About, about.Change
 	}
 	s := in.situation()
 	if off := s.strategyOff(); off != "" && len(withStanding(in.Findings, input.Due)) == 0 {
@@ -155,7 +162,7 @@ func joined(events []announce.Event) []announce.Event {
 func failureEvent(w *kube.Workload, d Decision, err error) announce.Event {
 	return announce.Event{
 		About: w.Reference(), Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
-		Note: d.failure(err).Message,
+		Note: d.failure(err).Message, Change: latest(d.Due).Change,
 	}
 }
 

@@ -109,7 +109,7 @@ func newHouse(t *testing.T, families ...*madeUp) *house {
 	h.records = ledger.New(c, ledger.Options{Namespace: w.Own, Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: quietly})
 	d := rollouts.Dependencies{
 		Vocabulary: words, Cluster: cache, Records: h.records, Roller: patcher.NewPatcher(c, patcher.AsAnnotation),
-		Announcer: announce.Silent{}, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), Now: time.Now,
+		Announcer: announce.Several{}, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), Now: time.Now,
 	}
 	var wakers []cluster.Waker
 	for _, f := range families {

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // Gather reads everything that the decision on a workload depends on. The workload is nil
@@ -41,7 +39,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 			Shown:             w.Shown,
 			Unrolled:          w.IsUnrolled(),
 			Replicas:          w.Replicas,
-			OtherInstallation: other,
+			OtherInstallation: other, TemplateBy: w.TemplateBy,
 		},
 		Pods:     PodState{Off: g.PodsOff},
 		MaxDelay: g.MaxDelay,
@@ -54,14 +52,18 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	}}
 	if g.Revisions != nil || g.Read != nil { // a drop-in has neither
 		got.Observation.State.Rollout = w.Status.Status
-		got.Observation.State.Health = health.Of(w.Status.Status, since(w.RolledOutAt, got.Observation.Now))
+		got.Observation.State.Health = health.Of(w.Status.Status, w.Stalled(got.Observation.Now))
 	}
-	if len(got.Observation.Intent.Mistakes.Problems) > 0 || got.Observation.Intent.TooMany != "" {
+	g.turn(w, &got.Observation)
+	if len(got.Observation.Intent.Mistakes.Problems) > 0 || got.Observation.Intent.Mistakes.TooMany != "" {
 		return got, g.judgeHold(ctx, w, &got.Observation, p)
 	}
 	if err := g.assess(ctx, w, &got.Observation, p); err != nil {
 		return got, fmt.Errorf("gather the inputs of %s: %w", key, err)
 	}
+	g.gates(w, &got.Observation)
+	g.spread(&got.Observation)
+	warnFailed(&got.Observation)
 	if needsPast(w, got.Observation) {
 		if _, err := p.ask(ctx); err != nil {
 			return got, fmt.Errorf("find out what was reverted of %s: %w", key, err)
@@ -72,6 +74,9 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	got.Observation = judge(w, got.Observation)
 	if g.Pods != nil && got.Observation.NeedsPods() {
 		got.Observation.Pods.All, got.Observation.Pods.Problem = g.Pods(ctx, w)
+	}
+	if g.Stopped != nil { // read last: queries of a busy API server may take long
+		got.Observation.Gates.StoppedBy, got.Observation.Gates.Stopped = g.Stopped(key.Namespace)
 	}
 	return got, nil
 }
@@ -110,20 +115,4 @@ func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Observation
 		in.Recheck = sooner(in.Recheck, all.Recheck)
 	}
 	return nil
-}
-
-func (g *Gatherer) intent(w *kube.Workload) settings.Intent {
-	var defaults map[string]string
-	if ns, ok := g.View.Namespace(w.Key.Namespace); ok {
-		defaults = ns.Annotations
-	}
-	return g.Vocabulary.Intent(w.Annotations, defaults)
-}
-
-// since is how long ago something was, zero if it never happened.
-func since(at, now time.Time) time.Duration {
-	if at.IsZero() {
-		return 0
-	}
-	return now.Sub(at)
 }

@@ -51,20 +51,39 @@ type Gatherer struct {
 	// Installation is the namespace in which this installation keeps its record, empty
 	// where that doesn't matter.
 	Installation string
-	// MaxDelay bounds the quiet window.
+	// MaxDelay bounds the quiet window, and Safety says what else delays a rollout.
 	MaxDelay time.Duration
-	Now      func() time.Time
+	Safety   Safety
+	Gatekeepers
+	Now func() time.Time
 	// Read, when it is set, updates the view before each check. Objects that were read
 	// and not watched have no bounds and no times of changes, so the decision is an
 	// estimate.
 	Read func(context.Context) error
 
+	remembered
+}
+
+// remembered is what a gatherer keeps from one check to the next.
+type remembered struct {
 	// waiting are the pasts of workloads that wait.
 	waiting sync.Map
+	windows windows
+	// paces are nil where nothing is damped.
+	paces *paces
 }
 
 // Gathered is a workload and what the decision on it depends on.
 type Gathered struct {
 	Workload    *kube.Workload
 	Observation Observation
+}
+
+// intent is what the settings of the workload and its namespace ask for.
+func (g *Gatherer) intent(w *kube.Workload) settings.Intent {
+	var defaults map[string]string
+	if ns, ok := g.View.Namespace(w.Key.Namespace); ok {
+		defaults = ns.Annotations
+	}
+	return g.Vocabulary.Intent(w.Annotations, defaults)
 }

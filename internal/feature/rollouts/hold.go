@@ -12,6 +12,8 @@ func (in Observation) Hold() string {
 		return "held by annotation " + settings.Hold + quoted(in.Intent.HeldBy)
 	case hold.On:
 		return "held" + quoted(hold.By) + " although an undo removed the annotation " + settings.Hold + "; lockstep release ends it"
+	case in.Intent.NamespaceHeld:
+		return "held by annotation " + settings.Hold + " on its namespace" + quoted(in.Intent.NamespaceHeldBy)
 	}
 	return ""
 }

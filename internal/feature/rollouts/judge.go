@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
@@ -264,7 +265,7 @@ func (in *Observation) release(w *kube.Workload) {
 	if !isEarlier || in.Entry.Hold.Undone {
 		in.Template.Hold = record.Hold{}
 	}
-	in.Template.Released = slices.SortedFunc(maps.Keys(accepted), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
+	in.Template.Released = sorting.Keys(accepted, func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
 	maps.DeleteFunc(in.Template.Reverted, func(id input.ID, _ string) bool { return slices.Contains(in.Template.Released, id) })
 }
 

@@ -33,9 +33,19 @@ type Cluster interface {
 	KnowsNamespaces() bool
 	// LacksNamespace reports whether the namespace is certainly gone, or on its way.
 	LacksNamespace(name string) bool
+	Progress
+}
+
+// Progress is how the loop learns that rollouts go on, and whose.
+type Progress interface {
 	// Await wakes the workload once, with the next status change by its controller, or at
 	// once when there was one since this copy.
 	Await(*kube.Workload)
+	// AwaitHealth wakes the workload once, when its state of health changes, or at once when
+	// there was a status change since this copy.
+	AwaitHealth(*kube.Workload)
+	// Followers visits the workloads that follow the input of a change.
+	Followers(input.Change, func(*kube.Workload))
 }
 
 // Records is where the loop keeps its entries.
@@ -90,9 +100,10 @@ type Dependencies struct {
 	// Installation is the namespace in which this installation keeps its record, empty
 	// where that doesn't matter.
 	Installation string
-	Metrics      prometheus.Registerer
-	Log          logr.Logger
-	Now          func() time.Time
+	Gatekeepers
+	Metrics prometheus.Registerer
+	Log     logr.Logger
+	Now     func() time.Time
 }
 
 // PodParts are the parts that only the strategies that work on pods need.
@@ -113,4 +124,5 @@ type Reconciler struct {
 	metrics   *metrics
 	reported  *reported
 	conflicts *conflicts
+	spreads   *spreads
 }

@@ -57,7 +57,7 @@ func newBehind(count func() tally) *behind {
 		oldest: prometheus.NewDesc("lockstep_pending_oldest_timestamp_seconds",
 			"When the oldest change was first seen that is due and not delivered yet, by the reason why it waits, as a Unix time: its age is time() minus this. A reason that none has is left out.", byReason, nil),
 		blocked: prometheus.NewDesc("lockstep_blocked_workloads",
-			"Workloads that need a user's action, by reason: left alone until something is corrected, or with an image whose rollout failed and for which no earlier one is restored (RolloutFailed). A reason that none has is left out.", byReason, nil),
+			"Workloads that need a user's action, by reason: left alone until something is corrected, or with a version whose rollout failed and that they keep (RolloutFailed). A reason that none has is left out.", byReason, nil),
 		busiest: prometheus.NewDesc("lockstep_busiest_workload_reloads",
 			"Rollouts in the last hour of the namespace's most frequently rolled workload, counted up to 100 and since this process began to lead. A namespace without rollouts is left out.", []string{"namespace"}, nil),
 	}

@@ -23,7 +23,7 @@ func (d Decision) isInStep() bool {
 	return d.Reason == input.InStep
 }
 
-// oftenLooked is the interval below which the next check isn't recorded again: a series
+// oftenLooked is the interval up to which the next check isn't recorded again: a series
 // of evictions checks every few seconds, and would write each time.
 const oftenLooked = time.Minute
 
@@ -47,7 +47,7 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 	}
 	told := record.NewDecision(d.Reason, d.Message, since, next)
 	isSame := told.Reason == before.Reason && told.Message == before.Message
-	if isSame && !next.IsZero() && !before.Next.IsZero() && (before.Next.After(now) || recheck < oftenLooked) {
+	if isSame && !next.IsZero() && !before.Next.IsZero() && (before.Next.After(now) || recheck <= oftenLooked) {
 		told.Next = before.Next
 	}
 	return told

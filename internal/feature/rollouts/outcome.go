@@ -50,6 +50,8 @@ type before struct {
 	writtenAt, rolledOutAt time.Time
 	// startsFrom is the template that pods were created from.
 	startsFrom string
+	// turn is how the rollout on trial stands, and whether the decision begins one.
+	turn TurnState
 }
 
 // rollsOut reports whether the decision rolls out an input.

@@ -27,9 +27,13 @@ func New(o Options, d Dependencies) *Reconciler {
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
 
-			Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Now: d.Now,
+			Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Safety: o.Safety, Gatekeepers: d.Gatekeepers, Now: d.Now,
 		},
+		spreads: newSpreads(o.Safety),
 	}
+	r.spreads.census, r.spreads.limits.In = r.census, r.maxRolling
+	r.gatherer.Before, r.gatherer.paces = r.spreads.before, newPaces(o.Safety, d.Change, r.putChange)
+	r.metrics.addSpread(d.Metrics, r.spreads, d.Stops)
 	if d.Advice == nil {
 		r.Advice = func(*kube.Workload, bool) string { return "" }
 	}
@@ -60,19 +64,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	got, err := r.gatherer.Gather(ctx, key)
 	switch w := got.Workload; {
 	case err != nil:
+		r.spreads.postpone(key)
 		return ctrl.Result{}, err
 	case w == nil:
 		recheck, err := r.forgetGone(key)
 		return ctrl.Result{RequeueAfter: recheck}, err
 	case w.Deleting:
+		r.spreads.report(key, nil, false)
 		return ctrl.Result{}, nil
 	}
+	r.keepStops(ctx, got.Workload, got.Observation)
 	d := Decide(got.Observation)
 	if full := r.reserve(key, got.Observation, d); full != "" {
 		got.Observation.RecordFull = full
 		d = Decide(got.Observation)
 	}
+	if r.takeTurn(key, &got.Observation, d) {
+		d = Decide(got.Observation)
+	}
 	recheck, err := r.act(ctx, got, d)
+	recheck = sooner(recheck, r.followTurn(got, d, err))
 	if _, denied := access.Denial(err); denied {
 		d, recheck, err = r.denied(got, d, err), 0, nil
 	}
@@ -243,6 +254,7 @@ func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
 func (r *Reconciler) forgetGone(key kube.Key) (time.Duration, error) {
 	r.reported.forget(key)
 	r.conflicts.forget(key)
+	r.spreads.report(key, nil, false)
 	for _, family := range r.Families {
 		family.Drop(key)
 	}

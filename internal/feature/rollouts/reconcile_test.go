@@ -63,14 +63,18 @@ func (s *scene) Workload(kube.Key) (*kube.Workload, bool) { return s.workload, s
 func (s *scene) Lists(kube.Key) bool                      { return s.listed }
 func (s *scene) Namespace(string) (*kube.Namespace, bool) { return nil, false }
 func (s *scene) Await(*kube.Workload)                     { s.awaited++ }
-func (s *scene) LacksNamespace(string) bool               { return false }
-func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
-func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
-func (s *scene) Reserve(kube.Key, int) string             { s.kept++; return s.full }
-func (s *scene) FreeRoom(kube.Key)                        { s.kept = 0 }
-func (s *scene) Forget(kube.Key)                          { s.entry = nil }
-func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
-func (s *scene) Kinds() []input.Kind                      { return []input.Kind{input.KindConfigMap, input.KindSecret} }
+func (s *scene) AwaitHealth(*kube.Workload)               { s.awaited++ }
+
+func (s *scene) Followers(_ input.Change, visit func(*kube.Workload)) { visit(s.workload) }
+
+func (s *scene) LacksNamespace(string) bool   { return false }
+func (s *scene) KnowsNamespaces() bool        { return !s.blind }
+func (s *scene) Announce(e announce.Event)    { s.told = append(s.told, e) }
+func (s *scene) Reserve(kube.Key, int) string { s.kept++; return s.full }
+func (s *scene) FreeRoom(kube.Key)            { s.kept = 0 }
+func (s *scene) Forget(kube.Key)              { s.entry = nil }
+func (s *scene) Drop(key kube.Key)            { s.dropped = append(s.dropped, key) }
+func (s *scene) Kinds() []input.Kind          { return []input.Kind{input.KindConfigMap, input.KindSecret} }
 
 func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry, kube.AskPast) (input.Assessment, error) {
 	return input.Assessment{Findings: s.findings}, s.assess

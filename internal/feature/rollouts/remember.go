@@ -13,7 +13,7 @@ import (
 // failed is the outcome of a decision that could not be carried out.
 func (o outcome) failed(in Observation) outcome {
 	o.decision.PendingSince, o.decision.DelaySince = in.pendingSince(), in.situation().draft.DelaySince
-	o.decision.Delivered, o.rolledOut = false, kube.RolledOut{}
+	o.decision.Delivered, o.rolledOut, o.before.turn.Taken = false, kube.RolledOut{}, false
 	return o
 }
 
@@ -51,6 +51,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 		// changed back, only this entry shows that pods have loaded a version in between.
 		next.Eviction = record.Eviction{}
 	}
+	next.Turn = o.turn(e)
 	for _, f := range o.findings {
 		given, known := o.delivered(e, f)
 		if known {
@@ -142,6 +143,7 @@ func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, b
 		given.RevertedTo = "" // a later revision is current; it loads every live input
 	}
 	given.Awaits = o.awaits(f, given, e.Inputs[f.ID])
+	given.Stage = o.stage(e, f, given.Stage)
 	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])
 	given.Memo = f.Notes.Memo
 	if o.delivers(f) {

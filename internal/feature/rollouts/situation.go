@@ -36,6 +36,8 @@ type Observation struct {
 	// Estimate is true when bounds and times of changes aren't known, because the input
 	// was read live and not watched.
 	Estimate bool
+	Gates    Gates
+	Turn     TurnState
 }
 
 // WorkloadState is the state that the workload object shows.
@@ -60,6 +62,8 @@ type WorkloadState struct {
 	// OtherInstallation is the one that rolled out the workload last, empty when it was
 	// ours.
 	OtherInstallation string
+	// TemplateBy is the field manager of the last template write by another program.
+	TemplateBy string
 }
 
 // PodState is what is known about the workload's pods.
@@ -198,7 +202,7 @@ func (s situation) delivered(d Decision) Decision {
 }
 
 // respects reports whether a bar counts. A hold on a source that the pods have already
-// loaded forbids nothing, but any rollout would load a reverted input again. A user who
+// loaded forbids nothing, nor does a stop, but any rollout would load a reverted input again. A user who
 // forces a rollout overrules a revert. Holds, quarantine and contest are overruled only
 // by ForceNow.
 func (in Observation) respects(f input.Finding, bar input.Bar) bool {
@@ -206,10 +210,10 @@ func (in Observation) respects(f input.Finding, bar input.Bar) bool {
 	case ForceNow:
 		return false
 	case ForceRollOut:
-		return slices.Contains([]input.Reason{input.Held, input.Missing, input.Quarantined, input.Contested}, bar.Reason)
+		return slices.Contains([]input.Reason{input.Held, input.Missing, input.Quarantined, input.Contested, input.VersionStopped}, bar.Reason)
 	case NoForce:
 	}
-	return f.Standing == input.Due || bar.Reason != input.Held
+	return f.Standing == input.Due || bar.Reason != input.Held && bar.Reason != input.VersionStopped
 }
 
 // Template is what is known about a workload's pod template and other writers' changes to

@@ -152,7 +152,7 @@ func TestWarningsAreLogged(t *testing.T) {
 	s := newScene()
 	var lines []string
 	d := s.dependencies()
-	d.Announcer = announce.Silent{}
+	d.Announcer = announce.Several{}
 	d.Log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 0})
 	loop := New(DefaultOptions(), d)
 	denied := input.Warning{Reason: input.Unresolved, About: input.Image("web"), Text: "answered 401"}

@@ -1,0 +1,102 @@
+package rollouts
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/spread"
+)
+
+// Gates are what lets a due change through later, whichever input it is. The zero value lets
+// every change through.
+type Gates struct {
+	// Stopped is true when an operator stopped every automatic change, and StoppedBy is the
+	// reason that the operator gave.
+	Stopped   bool
+	StoppedBy string
+	Window    WindowState
+	Damped    DampedState
+	// Again is the count of rollouts in a row to be recorded after a rollout now.
+	Again int
+	// After is the workload that goes first and isn't finished, empty when there is none.
+	After string
+}
+
+// WindowState is the maintenance window that counts for the workload.
+type WindowState struct {
+	// Opens is when it opens, zero while it is open.
+	Opens time.Time
+	// Text is the window as it was written, and On where: the workload, the namespace or the
+	// controller.
+	Text, On string
+}
+
+// DampedState says until when a workload isn't rolled out again.
+type DampedState struct {
+	Until time.Time
+	// Why names the workload or the source, the same for the same situation.
+	Why string
+}
+
+// TurnState is where the workload is with the changes that are due or on trial. The zero value
+// is that of a program that doesn't track how its rollouts end.
+type TurnState struct {
+	Tracked bool
+	// Proves is true when a rollout of the workload can prove a change: it has pods, which are
+	// replaced automatically.
+	Proves bool
+	// Able is true when such a workload is available, and Healthy when it has been for the
+	// settle time, or was before the rollout on trial. Settles is how long that still takes.
+	Able, Healthy bool
+	Settles       time.Duration
+	// Serves is true when a pod is available, of whichever template.
+	Serves bool
+	// Template is the digest of the pod template, and End how the rollout on trial stands.
+	Template string
+	End      spread.End
+	// Taken is true when the decision begins a rollout that is put on trial.
+	Taken bool
+	// Refused is true when the due changes have no place for the workload now.
+	Refused bool
+}
+
+// Gatekeepers know what lets changes through later. One that is nil lets every change through.
+type Gatekeepers struct {
+	// Stopped reports whether an operator has stopped the changes of a namespace, and why.
+	Stopped func(namespace string) (reason string, stopped bool)
+	// NotifyProblem explains why a namespace can't choose a notification target, empty when it
+	// can.
+	NotifyProblem func(namespace, target string) string
+	// Kinds are those that lockstep.dev/after can name.
+	Kinds []kube.Kind
+	// Before reports whether a workload has to wait for a named one in the changes that are due
+	// for it, and otherwise why the named one can't be waited for, empty when it has finished.
+	Before func(asks kube.Key, named string, due []input.Change, known func(id string) bool) (wait bool, ignored string)
+	// Change is what is on record of an input that is stopped or damped, and Stops writes it.
+	Change func(input.Change) (record.Change, bool)
+	Stops  Stops
+	// IsCurrent reports whether a copy of a shared source, in any namespace, still has the version
+	// on record.
+	IsCurrent func(of input.Change, version string) bool
+	// SourceReference is the object reference of a source, for events.
+	SourceReference func(ctx context.Context, namespace string, id input.ID) (*corev1.ObjectReference, error)
+}
+
+// isCurrent reports whether a change that all namespaces share is still on its way in one of them.
+func (g Gatekeepers) isCurrent(of input.Change, version string) bool {
+	return of.IsShared() && g.IsCurrent != nil && g.IsCurrent(of, version)
+}
+
+// Stops is where the loop notes which versions failed.
+type Stops interface {
+	// PutChange explains why there is no room on record for it, empty when there is.
+	PutChange(input.Change, record.Change) (full string)
+	DropChange(input.Change)
+	// Changes are those on record, each without its version.
+	Changes() map[input.Change]record.Change
+}

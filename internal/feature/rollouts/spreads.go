@@ -1,0 +1,252 @@
+package rollouts
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/spread"
+)
+
+// spreads are the changes on their way, while a workload is due or rolling. They are in memory
+// only: from cache and record, a census finds out where each workload is with a change.
+type spreads struct {
+	limits spread.Limits
+	// steps is true when a change is delivered in steps, and stopAfter is how many failures
+	// stop it.
+	steps     bool
+	stopAfter int
+	// census lists the members of a change, and those of them whose standing isn't certain
+	// before they are checked.
+	census func(input.Change) (members []spread.Member, uncertain []kube.Key)
+
+	mu     sync.Mutex
+	wake   func(kube.Key)
+	active map[input.Change]*spread.Spread
+	// of are the active changes of each member, by ID.
+	of map[string][]*spread.Spread
+	// open are the workloads with a rollout that has a place.
+	open map[kube.Key]struct{}
+}
+
+func newSpreads(o Safety) *spreads {
+	return &spreads{
+		limits: spread.Limits{Rolling: o.MaxRolling}, steps: o.Ramp, stopAfter: o.StopAfter,
+		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{},
+	}
+}
+
+// Wake sets the function that is called with a workload whose turn may have come.
+func (s *spreads) Wake(f func(kube.Key)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wake = f
+}
+
+// reserve takes a turn of each change, or of none. The members are the workload in each of them,
+// and resumed are the changes that no failure stops.
+func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, resumed []input.Change) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var wants []*spread.Spread
+	for c, m := range members {
+		at := s.join(c, key)
+		m.Standing = spread.Ready
+		s.set(at, m)
+		wants = append(wants, at)
+	}
+	for _, at := range wants {
+		// A failure that isn't on record, because the process ended before.
+		if spread.Stopped(at.Failed(), s.stopAfter) != "" && !slices.Contains(resumed, at.Change) {
+			return false
+		}
+	}
+	admitted := spread.Admit(wants, s.wants, s.limits)
+	if !slices.Contains(admitted, key.ID()) {
+		for _, id := range admitted { // nobody else wakes them when this one was woken in their place
+			s.wakeUp(id)
+		}
+		return false
+	}
+	for c, m := range members {
+		m.Standing = spread.Rolling
+		s.set(s.active[c], m)
+	}
+	return true
+}
+
+// isIdle reports whether nothing is known of the workload, and there is nothing to report of it.
+func (s *spreads) isIdle(key kube.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, open := s.open[key]
+	return len(s.active) == 0 && !open
+}
+
+// report sets where a workload is with each of its changes, and wakes those whose turn has come.
+// It leaves the changes that aren't among them.
+func (s *spreads) report(key kube.Key, members map[input.Change]spread.Member, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, key)
+	if open {
+		s.open[key] = struct{}{}
+	}
+	id := key.ID()
+	var changed []*spread.Spread
+	for _, at := range slices.Clone(s.of[id]) {
+		if _, uses := members[at.Change]; !uses && s.leave(at, id, members) {
+			changed = append(changed, at)
+		}
+	}
+	for c, m := range members {
+		at, active := s.active[c]
+		if !active {
+			continue
+		}
+		before, _ := at.Member(id)
+		if before.Standing == spread.Rolling && m.Standing == spread.Rolling {
+			m.Able = before.Able
+		}
+		if m != before {
+			s.set(at, m)
+			changed = append(changed, at)
+		}
+	}
+	s.follow(id, changed)
+}
+
+// postpone lets others go before a workload that can't be checked.
+func (s *spreads) postpone(key kube.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := key.ID()
+	for _, at := range s.of[id] {
+		if m, _ := at.Member(id); m.Standing == spread.Due || m.Standing == spread.Ready {
+			m.Standing, m.Why = spread.Later, input.Unreadable
+			at.Set(m)
+		}
+	}
+	s.follow(id, slices.Clone(s.of[id]))
+}
+
+// leave removes a member that doesn't use the change any more. While namespaces get their copies
+// of a shared source one after the other, a workload whose copy is another version stays.
+func (s *spreads) leave(at *spread.Spread, id string, members map[input.Change]spread.Member) (changed bool) {
+	for c, m := range members {
+		if c.IsShared() && c.Subject() == at.Change.Subject() {
+			before, _ := at.Member(id)
+			m.Standing, m.Why = spread.Has, ""
+			s.set(at, m)
+			return m != before
+		}
+	}
+	at.Remove(id)
+	s.unlink(at, id)
+	return true
+}
+
+// follow wakes the members whose turn has come, and those that wait for others, and forgets changes that are through.
+func (s *spreads) follow(id string, changed []*spread.Spread) {
+	for _, next := range spread.Admit(changed, s.wants, s.limits) {
+		if next != id {
+			s.wakeUp(next)
+		}
+	}
+	for _, at := range changed {
+		for next := range at.Behind() {
+			if next.ID != id {
+				s.wakeUp(next.ID)
+			}
+		}
+		if at.IsOver() {
+			delete(s.active, at.Change)
+			for m := range at.Members() {
+				s.unlink(at, m.ID)
+			}
+		}
+	}
+}
+
+// wakeWaiting wakes every member of a change that waits.
+func (s *spreads) wakeWaiting(c input.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, active := s.active[c]
+	if !active {
+		return
+	}
+	for m := range at.Members() {
+		if m.IsWaiting() {
+			s.wakeUp(m.ID)
+		}
+	}
+}
+
+func (s *spreads) wakeUp(id string) {
+	if key, err := kube.ParseID(id); err == nil {
+		s.wake(key)
+	}
+}
+
+// join is the spread of a change. The first workload that asks for it has all members counted.
+func (s *spreads) join(c input.Change, asks kube.Key) *spread.Spread {
+	at, active := s.active[c]
+	if active {
+		return at
+	}
+	at = &spread.Spread{Change: c, Steps: s.steps}
+	s.active[c] = at
+	members, uncertain := s.census(c)
+	for _, m := range members {
+		s.set(at, m)
+	}
+	for _, key := range uncertain {
+		if key != asks {
+			s.wake(key)
+		}
+	}
+	return at
+}
+
+func (s *spreads) set(at *spread.Spread, m spread.Member) {
+	if _, uses := at.Member(m.ID); !uses {
+		s.of[m.ID] = append(s.of[m.ID], at)
+	}
+	at.Set(m)
+}
+
+func (s *spreads) unlink(at *spread.Spread, id string) {
+	s.of[id] = slices.DeleteFunc(s.of[id], func(other *spread.Spread) bool { return other == at })
+	if len(s.of[id]) == 0 {
+		delete(s.of, id)
+	}
+}
+
+// wants are the changes in which a member waits for its turn.
+func (s *spreads) wants(id string) []*spread.Spread {
+	return slices.DeleteFunc(slices.Clone(s.of[id]), func(at *spread.Spread) bool {
+		m, _ := at.Member(id)
+		return m.Standing != spread.Ready
+	})
+}
+
+// before reports whether a workload has to wait for the named one in the changes that are due
+// for it. If the named one can't be waited for, ignored describes why.
+func (s *spreads) before(asks kube.Key, named string, due []input.Change, known func(id string) bool) (wait bool, ignored string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*spread.Spread
+	for _, c := range due {
+		all = append(all, s.join(c, asks))
+	}
+	return spread.Before(named, all, known)
+}
+
+// rolling counts the workloads with a rollout that has a place.
+func (s *spreads) rolling() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}

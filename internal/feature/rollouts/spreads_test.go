@@ -1,0 +1,100 @@
+package rollouts
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/spread"
+)
+
+// TestReserve: of sixty workloads that ask at the same time, as many get a turn as the budget allows.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	const members, budget = 60, 5
+	c := input.Change{Namespace: "shop", ID: app, Version: "2"}
+	s := newSpreads(Safety{MaxRolling: budget})
+	s.census = func(input.Change) ([]spread.Member, []kube.Key) { return nil, nil }
+	var granted atomic.Int64
+	var askers sync.WaitGroup
+	for i := range members {
+		askers.Go(func() {
+			key := web(fmt.Sprint(i))
+			if s.reserve(key, map[input.Change]spread.Member{c: {ID: key.ID(), Namespace: "shop", Able: true}}, nil) {
+				granted.Add(1)
+			}
+		})
+	}
+	askers.Wait()
+	if granted.Load() != budget {
+		t.Errorf("%d workloads got a turn, want %d", granted.Load(), budget)
+	}
+}
+
+// TestReserveConcurrently: workers that ask at the same time never exceed the budget.
+func TestReserveConcurrently(t *testing.T) {
+	t.Parallel()
+	const members, budget = 60, 5
+	c := input.Change{Namespace: "shop", ID: app, Version: "2"}
+	s := newSpreads(Safety{MaxRolling: budget})
+	s.census = func(input.Change) (all []spread.Member, _ []kube.Key) {
+		for i := range members {
+			all = append(all, spread.Member{ID: web(fmt.Sprint(i)).ID(), Namespace: "shop", Standing: spread.Due, Able: true})
+		}
+		return all, nil
+	}
+	queue := make(chan kube.Key, 100*members)
+	s.Wake(func(key kube.Key) { queue <- key })
+	var rolling, most, done atomic.Int64
+	var workers sync.WaitGroup
+	type worked struct {
+		sync.Mutex // one worker at a time, as with the real queue
+		has        bool
+	}
+	all := map[kube.Key]*worked{}
+	for i := range members {
+		all[web(fmt.Sprint(i))] = &worked{}
+		queue <- web(fmt.Sprint(i))
+	}
+	finished := make(chan struct{})
+	check := func(key kube.Key) {
+		w := all[key]
+		w.Lock()
+		defer w.Unlock()
+		m := spread.Member{ID: key.ID(), Namespace: "shop", Able: true}
+		if w.has || !s.reserve(key, map[input.Change]spread.Member{c: m}, nil) {
+			return
+		}
+		if n := rolling.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		w.has, m.Standing = true, spread.Proven
+		rolling.Add(-1)
+		s.report(key, map[input.Change]spread.Member{c: m}, false)
+		if done.Add(1) == members {
+			close(finished)
+		}
+	}
+	for range 32 {
+		workers.Go(func() {
+			for {
+				select {
+				case key := <-queue:
+					check(key)
+				case <-finished:
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if most.Load() > budget {
+		t.Errorf("%d rolled at the same time, want at most %d", most.Load(), budget)
+	}
+	if len(s.active) != 0 {
+		t.Error("the change is through, and still kept")
+	}
+}

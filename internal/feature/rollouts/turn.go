@@ -1,0 +1,224 @@
+package rollouts
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/spread"
+)
+
+// Wake sets the function that is called with a workload whose turn may have come.
+func (r *Reconciler) Wake(f func(kube.Key)) { r.spreads.Wake(f) }
+
+// takeTurn takes a turn of each change that the decision delivers, before its patch. It reports
+// whether there is no place for the workload now, or notes that the rollout is on trial.
+func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refused bool) {
+	if !in.takesTurn(d) {
+		return false
+	}
+	in.Turn.Taken = true
+	if o := r.options.Safety; !o.Ramp && o.MaxRolling == 0 && in.Intent.MaxRolling == 0 {
+		return false
+	}
+	members := map[input.Change]spread.Member{}
+	var resumed []input.Change
+	for _, f := range d.Due {
+		if f.Change.IsZero() || f.Reason == input.PutBack {
+			continue
+		}
+		members[f.Change] = in.member(key, f)
+		if in.isResumed(f) {
+			resumed = append(resumed, f.Change)
+		}
+	}
+	if r.spreads.reserve(key, members, resumed) {
+		return false
+	}
+	in.Turn.Taken, in.Turn.Refused = false, true
+	in.Recheck = sooner(in.Recheck, sooner(in.Turn.Settles, r.options.Safety.Timeout))
+	return true
+}
+
+// member is the workload in one of its changes.
+func (in Observation) member(key kube.Key, f input.Finding) spread.Member {
+	return spread.Member{
+		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First,
+		Able: in.Turn.Able, Healthy: in.Turn.Able && in.Turn.Healthy, AtOnce: f.Pace.AtOnce,
+	}
+}
+
+// followTurn reports where the workload is with its changes after a decision, which an error may
+// have ended, and waits for the end of a rollout on trial. It returns when to check that.
+func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck time.Duration) {
+	if !got.Observation.Turn.Tracked {
+		return 0
+	}
+	key, in := got.Workload.Key, got.Observation
+	e, _ := r.Records.Entry(key)
+	open := e.Turn.Template != "" && !e.Turn.Freed
+	if e.Turn.Template != "" && !d.AwaitsStatus && !in.AwaitsStatus {
+		r.Cluster.AwaitHealth(got.Workload)
+	}
+	switch {
+	case e.Turn.Template == "" || e.Turn.Template == in.Entry.Turn.Template:
+	case in.Turn.Taken:
+		recheck = r.options.Safety.Timeout
+	default:
+		recheck = time.Millisecond // it was found on trial, and may have ended long ago
+	}
+	if !open && r.spreads.isIdle(key) || d.Reason == input.GenerationNotObserved || open && d.isMistake() && in.Turn.End == spread.Open {
+		return recheck // nothing more is known than before, such as of a patch that isn't on record
+	}
+	members := map[input.Change]spread.Member{}
+	for _, f := range in.Findings {
+		if f.Change.IsZero() {
+			continue
+		}
+		m := in.member(key, f)
+		if m.Standing, m.Why = in.standing(f, e, d, err); m.Standing == spread.Rolling {
+			m.Able = e.Turn.Healthy
+		}
+		if before, several := members[f.Change]; !several || before.Standing < m.Standing {
+			members[f.Change] = m
+		}
+	}
+	r.spreads.report(key, members, open)
+	return recheck
+}
+
+// standing is where the workload is with the change of an input, after a decision.
+func (in Observation) standing(f input.Finding, e record.Entry, d Decision, err error) (spread.Standing, input.Reason) {
+	given := e.Inputs[f.ID]
+	isDue := f.Standing == input.Due && f.Reason != input.PutBack
+	switch {
+	case isDue && err != nil && d.isOvertaken(err):
+		return spread.Due, ""
+	case isDue && err != nil && in.Turn.Taken && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
+		return spread.Rolling, "" // the API server may have stored the patch; the next check sees it
+	case isDue && err != nil:
+		return spread.Later, input.ReloadFailed
+	case isDue && d.Verb == Evict && !d.Delivered && e.Turn.Template != "":
+		return standingOf(e.Turn, spread.Open), ""
+	case isDue && (!d.Delivered || !contains(d.Due, f.ID)):
+		return in.dueStanding(f, d)
+	case f.Standing == input.Record && given.Version != f.Current && f.Reason != input.DeliveredBefore:
+		return spread.Has, "" // what is on record is about an earlier version
+	case given.Stage == record.StageProven:
+		return spread.Proven, ""
+	case f.Reason == input.DeliveredBefore && in.State.Shown[f.ID] == f.Shows && in.State.Health.State == health.Failed && e.Turn.Healthy:
+		return spread.Failed, "" // the next check notes it
+	case given.Stage == "" && f.Reason == input.DeliveredBefore && in.State.Shown[f.ID] == f.Shows && in.Turn.Proves:
+		return spread.Rolling, "" // it is put on record later
+	case given.Stage == record.StageRolling && e.Turn.Template == in.Entry.Turn.Template:
+		return standingOf(spread.Turn{Healthy: e.Turn.Healthy, Freed: in.Entry.Turn.Freed}, in.Turn.End), ""
+	case given.Stage == record.StageRolling:
+		return spread.Rolling, ""
+	}
+	return spread.Has, ""
+}
+
+// dueStanding is where the workload is with a change that the decision doesn't deliver.
+func (in Observation) dueStanding(f input.Finding, d Decision) (spread.Standing, input.Reason) {
+	switch {
+	case f.IsWithheld():
+		return spread.Held, f.Bars[0].Reason
+	case d.Reason == input.QuietWindow:
+		return spread.Due, ""
+	case d.Reason == input.AwaitsTurn:
+		return spread.Ready, ""
+	case d.Verb == Wait:
+		return spread.Later, d.Reason
+	}
+	return spread.Held, d.Reason
+}
+
+// keepStops puts on record that the workload failed with the changes of its rollout, and forgets
+// failures of an earlier version, or of one that a user has resumed.
+func (r *Reconciler) keepStops(ctx context.Context, w *kube.Workload, in Observation) {
+	if r.Stops == nil || r.options.Safety.StopAfter == 0 {
+		return
+	}
+	fails := in.Turn.End == spread.Failing && in.Entry.Turn.Healthy
+	for _, f := range in.Findings {
+		if f.Change.IsZero() {
+			continue
+		}
+		known, _ := r.Change(f.Change)
+		resumed := isResumed(f, f.Pace.Resumed) && !f.Change.IsShared()
+		if len(known.Failed) > 0 && in.endsStop(known, f, w.Key.ID()) && !r.isCurrent(f.Change, known.Version) {
+			known.Failed, known.Since = nil, time.Time{}
+			r.putChange(f.Change, known)
+		}
+		onTrial := in.Entry.Inputs[f.ID].Stage == record.StageRolling && (f.Standing != input.Due || f.Reason == input.PutBack) || evicts(in.Entry, f.Change)
+		if fails && onTrial && !resumed && !known.Lists(f.Change, w.Key.ID()) {
+			r.raiseStop(ctx, w, f.Change, in)
+		}
+	}
+}
+
+// endsStop reports whether failures on record don't matter any more: the source has another
+// version, or a user has resumed this one. Workloads follow different tags of a repository, and
+// copies of a shared source change one after the other. So only the version of a workload that failed
+// counts there, for a shared source after the last copy has changed. Each namespace resumes its own.
+func (in Observation) endsStop(known record.Change, f input.Finding, id string) bool {
+	if f.Change.IsShared() || f.ID.Kind == input.KindImage {
+		return !known.Stops(f.Change) && known.HasFailed(id)
+	}
+	return !known.Stops(f.Change) || isResumed(f, f.Pace.Resumed)
+}
+
+// putChange puts on record what is known about a source, or nothing.
+func (r *Reconciler) putChange(c input.Change, known record.Change) {
+	if len(known.Failed) == 0 && known.Level == 0 {
+		r.Stops.DropChange(c)
+		return
+	}
+	if full := r.Stops.PutChange(c, known); full != "" {
+		r.Log.Info("a stopped or damped version is only in memory", "change", c.String(), "reason", string(input.RecordFull), "message", full)
+	}
+}
+
+// raiseStop puts on record that a change failed on a workload that was healthy before, and
+// reports it to its users once the version is stopped.
+func (r *Reconciler) raiseStop(ctx context.Context, w *kube.Workload, c input.Change, in Observation) {
+	known, _ := r.Change(c)
+	if version := record.VersionOf(c); known.Version != version {
+		known = record.Change{Version: version, At: known.At, Level: known.Level}
+	}
+	known = known.WithFailed(w.Key.ID(), in.Now)
+	r.putChange(c, known)
+	why := spread.Stopped(known.Failed, r.options.Safety.StopAfter)
+	r.Log.Info("failed", "workload", w.Key.String(), "change", c.String(), "message", in.State.Health.Message, "stopped", why != "")
+	if why == "" {
+		return
+	}
+	if about := r.sourceReference(ctx, w.Key.Namespace, c.ID); about != nil {
+		r.Announcer.Announce(announce.Event{
+			About: about, Warning: true, Reason: string(input.VersionStopped), Action: announce.ActionHold, Change: c,
+			Note: c.String() + " " + why + ", which was healthy before (" + in.State.Health.Message + "); it isn't delivered to further workloads",
+		})
+	}
+	r.spreads.wakeWaiting(c)
+}
+
+// sourceReference is the object reference of a source for events, nil for an image, or when it
+// can't be read.
+func (r *Reconciler) sourceReference(ctx context.Context, namespace string, id input.ID) *corev1.ObjectReference {
+	if !id.IsSource() || r.SourceReference == nil {
+		return nil
+	}
+	about, err := r.SourceReference(ctx, namespace, id)
+	if err != nil {
+		r.Log.Error(err, "a stop is not shown on its source", "source", id.String(), "namespace", namespace)
+	}
+	return about
+}

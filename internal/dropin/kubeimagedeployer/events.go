@@ -11,18 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/core/crowd"
-	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
-
-// announcers notify users in several ways.
-type announcers []rollouts.Announcer
-
-// Announce implements [rollouts.Announcer].
-func (a announcers) Announce(e announce.Event) {
-	for _, one := range a {
-		one.Announce(e)
-	}
-}
 
 // events writes events where the role allows it. The original's role doesn't: then the log has the
 // text, and the last events wait for the permission.
@@ -77,7 +66,7 @@ func (e *events) begin() {
 	close(e.granted)
 }
 
-// Announce implements [rollouts.Announcer]. Until there is the permission, events wait.
+// Announce implements rollouts.Announcer. Until there is the permission, events wait.
 func (e *events) Announce(event announce.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

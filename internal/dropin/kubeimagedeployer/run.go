@@ -20,26 +20,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
+	"github.com/lockstep-dev/lockstep/internal/adapter/notify"
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
-	"github.com/lockstep-dev/lockstep/internal/adapter/slack"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/core/notice"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
-
-// lastWords limits how long remaining messages are sent after the process was told to end.
-const lastWords = 5 * time.Second
 
 // Run replaces kube-image-deployer: its flags and variables, its label and annotations and its
 // image form, within its role. It omits features that the role does not allow (leases, pull
@@ -105,11 +104,8 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 			log.Error(err, "a port is not served, and everything else works; set METRICS_ADDR or PROBE_ADDR to a free address, or to 0 for none")
 		},
 	}, p.setup)
-	if p.slack != nil {
-		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-		defer cancel()
-		p.slack.Flush(rest)
-	}
+	p.slack.Flush(ctx)
+	p.notifier.Flush(ctx)
 	return err
 }
 
@@ -121,8 +117,9 @@ type parts struct {
 	client  client.WithWatch
 	cache   *cluster.Cache
 	records ledger.None
-	slack   *slack.Announcer // nil for none
 	metrics *server.Metrics
+	// slack gets the messages of the original; notifier is for the targets of a file.
+	slack, notifier *notify.Notifier
 }
 
 func newParts(o Options, c client.WithWatch, log logr.Logger, env run.Environment) (*parts, error) {
@@ -139,9 +136,11 @@ func newParts(o Options, c client.WithWatch, log logr.Logger, env run.Environmen
 		what.Namespaces = []string{o.Namespace}
 	}
 	p.cache = cluster.NewCache(c, what)
+	p.notifier = env.Notifier(log, p.metrics)
 	if o.SlackWebhook != "" {
-		p.slack = slack.New(slack.Options{
-			URL: o.SlackWebhook, Prefix: o.SlackPrefix, Now: env.Now,
+		config := notice.Plain(notice.Hidden(o.SlackWebhook), o.SlackPrefix)
+		p.slack = notify.New(notify.Options{
+			Config: &config, Now: env.Now,
 			Report: func(err error) { log.Error(err, "Slack is not notified") },
 		})
 	}
@@ -178,11 +177,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	announcers := announcers{events}
-	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run, events.Run}
-	if p.slack != nil {
-		announcers, tasks = append(announcers, p.slack), append(tasks, p.slack.Run)
-	}
+	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run, events.Run, p.slack.Run, p.notifier.Run}
 	for _, run := range tasks {
 		if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			run(ctx)
@@ -194,7 +189,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	loop := rollouts.New(rollouts.DefaultOptions(), rollouts.Dependencies{
 		Vocabulary: p.options.Words, Cluster: p.cache, Families: []rollouts.Family{inputs}, Records: p.records,
 		Roller:    patcher.NewPatcher(p.client, patcher.Unshown),
-		Announcer: announcers,
+		Announcer: announce.Several{events, p.slack, p.notifier},
 		Metrics:   p.metrics,
 		Log:       p.log, Now: p.env.Now,
 	})

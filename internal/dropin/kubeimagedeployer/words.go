@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
@@ -78,7 +79,7 @@ func (w Words) Images(workload map[string]string, asked func(container string) b
 		}
 		requests = append(requests, settings.ImageRequest{Container: container, Image: image, Platform: platform, Annotation: key})
 	}
-	slices.SortFunc(requests, func(a, b settings.ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
+	sorting.By(requests, func(a, b settings.ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
 	slices.Sort(refused)
 	return requests, refused
 }

@@ -21,13 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
-	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
+	"github.com/lockstep-dev/lockstep/internal/adapter/notify"
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -75,10 +75,13 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	}
 	env.BoundGarbage()
 	p := newParts(o, c, log, env.Now)
+	p.notifier = env.Notifier(log, p.metrics)
 	log.Info("in the place of kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
-	return server.Run(ctx, server.Options{
+	err = server.Run(ctx, server.Options{
 		Config: config, Log: log, MetricsAddr: fmt.Sprintf(":%d", o.Port), ProbeAddr: "0", Metrics: p.metrics, LeaseDuration: 15 * time.Second,
 	}, p.setup)
+	p.notifier.Flush(ctx)
+	return err
 }
 
 // parts holds the parts of the drop-in.
@@ -91,6 +94,8 @@ type parts struct {
 	cache   *cluster.Cache
 	records *ledger.Legacy
 	metrics *server.Metrics
+	// notifier is nil unless the environment names notification targets.
+	notifier *notify.Notifier
 	// answered decides once, when the API server has answered for every resource, whether
 	// there is anything to do; begun then gets an error or nil.
 	answered sync.Once
@@ -133,7 +138,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	up.Set(1)
 	p.metrics.MustRegister(up, monitoring.NewCollector(p.cache, nil))
 	p.metrics.Probes(p.ready)
-	for _, part := range []manager.RunnableFunc{p.watch, p.begin, p.records.Run} {
+	for _, part := range []manager.RunnableFunc{p.watch, p.begin, p.records.Run, p.notify} {
 		if err := mgr.Add(part); err != nil {
 			return err
 		}
@@ -148,11 +153,16 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	loop := rollouts.New(options, rollouts.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Families: []rollouts.Family{inputs}, Records: p.records,
 		Roller:    patcher.NewPatcher(p.client, legacyform.Form{Source: p.cache.Source}.Variables),
-		Announcer: announce.Silent{},
+		Announcer: p.notifier,
 		Metrics:   p.metrics,
 		Log:       p.log, Now: p.now,
 	})
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })
+}
+
+func (p *parts) notify(ctx context.Context) error {
+	p.notifier.Run(ctx)
+	return nil
 }
 
 func (p *parts) watch(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // The states of the controller.
@@ -42,6 +43,9 @@ type Heard struct {
 	WrittenAt time.Time
 	// Serves is what the controller follows according to its flags.
 	Serves Serves
+	// Stop is what an operator stopped, and StoppedAt when that was last written.
+	Stop      settings.Stop
+	StoppedAt time.Time
 	// Namespace is where they were searched.
 	Namespace string
 }

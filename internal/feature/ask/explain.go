@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
@@ -28,6 +29,13 @@ type Explanation struct {
 	// Estimate is derived from what can be read now, where the controller hasn't decided
 	// yet.
 	Estimate *Report `json:"estimate,omitempty"`
+	// Stops are what an operator stopped, and StoppedVersions those of its inputs that failed.
+	Stops           []Stop        `json:"stops,omitempty"`
+	StoppedVersions []VersionStop `json:"stoppedVersions,omitempty"`
+	// Spread is how changes that it waits for reach the workloads, and Window is the
+	// maintenance window that counts.
+	Spread []Spreading `json:"spread,omitempty"`
+	Window *Window     `json:"window,omitempty"`
 	// Settings are the annotations with the requests.
 	Settings []Setting `json:"settings,omitempty"`
 	Inputs   []Use     `json:"inputs,omitempty"`
@@ -84,8 +92,9 @@ type Situation struct {
 	// writers.
 	Places  map[input.ID][]string
 	Writers map[input.ID]kube.Writer
-	// Serves is what the controller follows.
-	Serves Serves
+	// Fleet is what the record says about all workloads, and Stops what an operator stopped.
+	Fleet Fleet
+	Stops []Stop
 	// Unread lists what else could not be read.
 	Unread []string
 }
@@ -96,17 +105,23 @@ func Explain(s Situation) Explanation {
 	e := Explanation{
 		Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name, Controller: s.Controller,
 		State: s.state(), Estimate: s.estimate(), Settings: s.settings(), Inputs: s.uses(), Notes: s.Unread,
+		Stops: s.Stops, Window: windowOf(s.Live.Gates.Window),
+	}
+	if s.Recorded {
+		lines := s.Fleet.lineup()
+		e.Spread, e.State = lines.ofWorkload(w.Key, s.Entry), lines.precise(e.State, w.Key, s.Entry)
+		e.StoppedVersions = lines.stoppedIn(w.Key.Namespace, s.Entry.Inputs)
 	}
 	if hold := s.Live.Hold(); hold != "" && e.State.Reason != string(input.Held) {
 		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": a change waits until that ends")
 	}
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
-	if e.State.IsInStep() && (s.Live.Intent.Observe || s.Serves.Observe) {
+	if e.State.IsInStep() && (s.Live.Intent.Observe || s.Fleet.Observe) {
 		e.Meaning = "It is only observed: what exists counts as given, and Lockstep restarts no pod for it."
 	}
 	for _, t := range s.Events {
 		switch {
-		case s.Serves.isPast(t.Reason):
+		case s.Fleet.isPast(t.Reason):
 		case t.IsWarning():
 			e.Warnings = append(e.Warnings, eventOf(t))
 		case t.IsDecision():
@@ -124,7 +139,7 @@ func Explain(s Situation) Explanation {
 // they may exclude the workload.
 func (s Situation) state() Report {
 	intent := s.Live.Intent
-	return s.Serves.State(s.told(), s.Workload.Key, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
+	return s.Fleet.State(s.told(), s.Workload.Key, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
 }
 
 func (s Situation) told() Report {
@@ -172,7 +187,7 @@ func (s Situation) estimate() *Report {
 // since. An unreadable object could cause a difference too.
 func (s Situation) isSetAnew() bool {
 	reason := s.state().Reason
-	bySettings := slices.Contains([]input.Reason{input.Held, input.InvalidAnnotation, input.Paused}, input.Reason(reason))
+	bySettings := slices.Contains([]input.Reason{input.Held, input.InvalidAnnotation, input.Paused, input.Stopped, input.AwaitsWindow}, input.Reason(reason))
 	return bySettings && len(s.Hidden) == 0 && s.live().Reason != reason
 }
 
@@ -218,7 +233,7 @@ func (s Situation) uses() []Use {
 		}
 		uses = append(uses, u)
 	}
-	slices.SortFunc(uses, func(a, b Use) int { return cmp.Compare(a.Input, b.Input) })
+	sorting.By(uses, func(a, b Use) int { return cmp.Compare(a.Input, b.Input) })
 	return uses
 }
 

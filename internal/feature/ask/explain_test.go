@@ -49,7 +49,7 @@ func TestExplainAnObserver(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]ask.Situation{
 		"Annotation": {Live: rollouts.Observation{Intent: settings.Intent{Observe: true}}},
-		"Flag":       {Serves: ask.Serves{Observe: true}},
+		"Flag":       {Fleet: ask.Fleet{Serves: ask.Serves{Observe: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

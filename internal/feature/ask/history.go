@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
 // The writers of a workload that aren't field managers.
@@ -49,6 +50,8 @@ type Revision struct {
 	Changed []Change `json:"changed,omitempty"`
 	First   bool     `json:"first,omitempty"`
 	By      string   `json:"by"`
+	// Outcome is how the current one goes: the state of its rollout; empty for the others.
+	Outcome string `json:"outcome,omitempty"`
 }
 
 // Change is a difference between two turns. From or To is empty where that turn has no
@@ -86,6 +89,9 @@ func HistoryOf(p Past) History {
 	w := p.Workload
 	h := History{Workload: w.Kind.Name() + "/" + w.Key.Name, Namespace: w.Key.Namespace, Revisions: []Revision{}, Events: []Event{}, Notes: p.Unread}
 	for _, t := range p.turns() {
+		if t.Current {
+			t.Outcome = outcomeOf(w)
+		}
 		h.Revisions = append(h.Revisions, t.Revision)
 	}
 	slices.Reverse(h.Revisions)
@@ -101,4 +107,16 @@ func HistoryOf(p Past) History {
 		h.Notes = append(h.Notes, "it has no revision yet")
 	}
 	return h
+}
+
+// outcomeOf is how the rollout of the current revision goes.
+func outcomeOf(w *kube.Workload) string {
+	switch of := health.Of(w.Status.Status, 0); of.State {
+	case health.Done:
+		return "healthy"
+	case health.Progressing:
+		return "rolling"
+	default:
+		return string(of.State)
+	}
 }

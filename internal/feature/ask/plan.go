@@ -61,6 +61,8 @@ type PlannedSource struct {
 	Change    Alter  `json:"change"`
 	// Users are the workloads that use or list it.
 	Users int `json:"users"`
+	// Spread is how it reaches them, nil when all of them roll at once.
+	Spread *PlannedSpread `json:"spread,omitempty"`
 }
 
 // Alter is the effect of applying a file on an object.

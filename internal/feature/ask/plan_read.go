@@ -18,7 +18,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // readNamespaces reads the current state of the objects' namespaces. It fails when nothing
@@ -74,7 +73,7 @@ func (p *planner) readNamespace(ctx context.Context, name string) error {
 	}
 	for _, kind := range p.Kinds {
 		err := p.list(ctx, kind.NewList(), name, func(o runtime.Object) error {
-			w, err := kube.SlimWorkload(kind, o, settings.Native{})
+			w, err := kube.SlimWorkload(kind, o, p.Serves.Words(p.Defaults))
 			if err == nil {
 				p.overlay.AddWorkload(w)
 			}
@@ -90,7 +89,7 @@ func (p *planner) readNamespace(ctx context.Context, name string) error {
 func (p *planner) readSources(ctx context.Context, namespace string) error {
 	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
 		err := p.list(ctx, kube.NewSourceList(kind), namespace, func(o runtime.Object) error {
-			s, err := p.Hashers.Slim(o, settings.Native{})
+			s, err := p.Hashers.Slim(o, p.Serves.Words(p.Defaults))
 			if err == nil {
 				p.overlay.AddSource(s)
 			}
@@ -216,13 +215,13 @@ func (p *planner) live(ctx context.Context, o manifest.Object) (*unstructured.Un
 
 func (p *planner) addWorkload(kind kube.Kind, live, applied *unstructured.Unstructured) error {
 	if live != nil {
-		was, err := kube.SlimWorkload(kind, live, settings.Native{})
+		was, err := kube.SlimWorkload(kind, live, p.Serves.Words(p.Defaults))
 		if err != nil {
 			return err
 		}
 		p.overlay.AddWorkload(was)
 	}
-	will, err := kube.SlimWorkload(kind, applied, settings.Native{})
+	will, err := kube.SlimWorkload(kind, applied, p.Serves.Words(p.Defaults))
 	if err != nil {
 		return err
 	}
@@ -295,5 +294,5 @@ func (p *planner) source(id input.ID, o *unstructured.Unstructured) (*kube.Sourc
 		// The cause may quote the content.
 		return nil, fmt.Errorf("%s of the files cannot be read as a %s", id, id.Kind)
 	}
-	return p.Hashers.Slim(typed, settings.Native{})
+	return p.Hashers.Slim(typed, p.Serves.Words(p.Defaults))
 }

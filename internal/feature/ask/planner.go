@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
@@ -38,8 +39,9 @@ type PlanOptions struct {
 	Installation string
 	// Defaults are the settings of the controller.
 	Defaults settings.Defaults
-	// Serves is what the controller follows.
+	// Serves is what the controller follows, and Stop what an operator stopped.
 	Serves Serves
+	Stop   settings.Stop
 	Now    time.Time
 }
 
@@ -83,11 +85,12 @@ func PlanOf(ctx context.Context, o PlanOptions, objects []manifest.Object) (Plan
 
 // decide makes the controller's decision about each affected workload.
 func (p *planner) decide(ctx context.Context) error {
-	before, after := p.gatherer(p.overlay.Before), p.gatherer(p.overlay.After)
+	before, after := p.gatherer(ctx, p.overlay.Before), p.gatherer(ctx, p.overlay.After)
 	concerned := p.concerned()
 	if err := p.readRecord(ctx, concerned); err != nil {
 		return err
 	}
+	var all []prospect
 	for _, key := range concerned {
 		w, ok := p.overlay.After.Workload(key)
 		if !ok {
@@ -106,8 +109,10 @@ func (p *planner) decide(ctx context.Context) error {
 		// Only a Rollout's status shows from which revision a planned template creates pods.
 		now.estimate = now.estimate || w.Kind.RevisionLabel != "" && now.changesTemplate()
 		now.assumed = p.assumedOf(now.after)
+		all = append(all, now)
 		p.plan.Workloads = append(p.plan.Workloads, p.Serves.planned(now.row(), key))
 	}
+	p.spreads(all)
 	if !p.KeyKnown && slices.ContainsFunc(p.plan.Workloads, func(w PlannedWorkload) bool { return w.Estimate }) {
 		p.note("the installation key cannot be read: Secrets are compared with those of the cluster, and not with what was delivered")
 	}
@@ -130,7 +135,7 @@ func (p *planner) concerned() []kube.Key {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b kube.Key) int { return strings.Compare(a.Namespace+a.Name+a.Kind, b.Namespace+b.Name+b.Kind) })
+	sorting.By(keys, func(a, b kube.Key) int { return strings.Compare(a.Namespace+a.Name+a.Kind, b.Namespace+b.Name+b.Kind) })
 	return slices.Compact(keys)
 }
 
@@ -171,14 +176,19 @@ func (p *planner) users(s PlannedSource) int {
 }
 
 // gatherer is the controller's own, for the current or the planned state.
-func (p *planner) gatherer(view *cluster.Snapshot) *rollouts.Gatherer {
+func (p *planner) gatherer(ctx context.Context, view *cluster.Snapshot) *rollouts.Gatherer {
+	change := func(c input.Change) (record.Change, bool) {
+		known, found, err := p.Record.Change(ctx, c)
+		return known, found && err == nil // the workloads' entries showed whether the record can be read
+	}
 	unknown := func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false }
 	return &rollouts.Gatherer{
-		Vocabulary: settings.Native{Defaults: p.Defaults}, View: view,
-		Families:  []rollouts.Family{configs.New(configs.Options{View: view, Since: unknown})},
+		Vocabulary: p.Serves.Words(p.Defaults), View: view,
+		Families:  []rollouts.Family{configs.New(configs.Options{View: view, Since: unknown, Shared: p.Serves.IsShared})},
 		Entry:     p.entry,
 		Revisions: p.revisions, Installation: p.Installation,
 		MaxDelay: math.MaxInt64, Now: func() time.Time { return p.Now },
+		Safety: p.Serves.Safety(), Gatekeepers: rollouts.Gatekeepers{Stopped: p.Stop.For, Change: change},
 	}
 }
 

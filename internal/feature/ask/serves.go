@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // NotWatched is the state of a workload whose namespace the controller does not watch.
@@ -31,8 +32,11 @@ type Serves struct {
 	Observe bool
 	// Kinds are the kinds of workloads; nil when nothing is known.
 	Kinds []kube.Kind
+	// Reads are other tools' annotations that it reads as ours.
+	Reads []settings.ReloadWords
 	// Watches reports whether a namespace is watched; nil when nothing is known.
 	Watches func(namespace string) bool
+	installation.Pace
 }
 
 // ServedBy is what a Deployment's controller handles according to its flags: everything when there
@@ -44,7 +48,10 @@ func ServedBy(ctx context.Context, c client.Reader, found []installation.Found) 
 	configured := found[0].Configured
 	v := Serves{
 		ReloadOff: !configured.Reload, ImagesOff: !configured.Images, Kinds: configured.Kinds,
-		Observe: configured.Words.Intent(nil, nil).Observe,
+		Observe: configured.Words.Intent(nil, nil).Observe, Pace: configured.Pace,
+	}
+	if words, native := configured.Words.(settings.Native); native {
+		v.Reads = words.Reads
 	}
 	labelled := map[string]labels.Set{}
 	if configured.Selector != nil {
@@ -62,6 +69,11 @@ func ServedBy(ctx context.Context, c client.Reader, found []installation.Found) 
 	}
 	v.Watches = func(namespace string) bool { return configured.Watches(namespace, labelled[namespace]) }
 	return v, nil
+}
+
+// Words is the vocabulary of the controller, with these defaults.
+func (v Serves) Words(defaults settings.Defaults) settings.Native {
+	return settings.Native{Defaults: defaults, Reads: v.Reads}
 }
 
 // State corrects a state by the flags: an input that the controller doesn't follow may have

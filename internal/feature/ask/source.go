@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // SourceExplanation lists the workloads that follow a ConfigMap or Secret, and its
@@ -27,9 +28,14 @@ type SourceExplanation struct {
 	ChangedBy string     `json:"changedBy,omitempty"`
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
 	// Owners are the objects that it is removed with.
-	Owners   []string     `json:"owners,omitempty"`
-	Settings []Setting    `json:"settings,omitempty"`
-	Users    []SourceUser `json:"users,omitempty"`
+	Owners []string `json:"owners,omitempty"`
+	// Stops are what an operator stopped, StoppedVersions is the source's own that failed, and
+	// Spread is how the current one reaches the workloads.
+	Stops           []Stop        `json:"stops,omitempty"`
+	StoppedVersions []VersionStop `json:"stoppedVersions,omitempty"`
+	Spread          []Spreading   `json:"spread,omitempty"`
+	Settings        []Setting     `json:"settings,omitempty"`
+	Users           []SourceUser  `json:"users,omitempty"`
 	// Events are Lockstep's events about it, oldest first.
 	Events []Event  `json:"events,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
@@ -52,14 +58,13 @@ type Source struct {
 	Controller Controller
 	// Object is nil when it cannot be read, or does not exist.
 	Object *metav1.PartialObjectMetadata
-	// Entries are the entries of its namespace's workloads, and Kinds their kinds, for
-	// display.
-	Entries map[kube.Key]record.Entry
-	Kinds   []kube.Kind
-	Events  []announce.Reported
-	Unread  []string
-	// Serves is what the controller follows.
-	Serves Serves
+	// Fleet is what the record says about workloads, and Kinds are their kinds, for display.
+	Fleet  Fleet
+	Kinds  []kube.Kind
+	Events []announce.Reported
+	Unread []string
+	// Stops are what an operator stopped.
+	Stops []Stop
 	// RecordHidden is true when the record cannot be read, and Gone when the object does not
 	// exist.
 	RecordHidden, Gone bool
@@ -67,7 +72,9 @@ type Source struct {
 
 // ExplainSource lists the workloads that follow a source.
 func ExplainSource(s Source) SourceExplanation {
-	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread, RecordHidden: s.RecordHidden}
+	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread, RecordHidden: s.RecordHidden, Stops: s.Stops}
+	lines := s.Fleet.lineup()
+	e.Spread, e.StoppedVersions = lines.ofSource(s.Namespace, s.ID), lines.stoppedIn(s.Namespace, map[input.ID]record.Delivered{s.ID: {}})
 	for _, t := range s.Events {
 		if t.By == announce.Reporter {
 			e.Events = append(e.Events, Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By})
@@ -93,30 +100,31 @@ func ExplainSource(s Source) SourceExplanation {
 // users are the workloads with the source on record, those that aren't in step first.
 func (s Source) users() []SourceUser {
 	var all []SourceUser
-	for key, entry := range s.Entries {
+	for key, entry := range s.Fleet.Entries {
 		given, follows := entry.Inputs[s.ID]
-		if !follows || !entry.GoneAt.IsZero() {
+		if !follows || !entry.GoneAt.IsZero() || key.Namespace != s.Namespace {
 			continue
 		}
 		on := inputOnRecord(s.ID, given)
 		if s.Gone {
 			on.Current = "absent"
 		}
-		state := s.Serves.State(onRecord(entry), key, true, false)
+		state := s.Fleet.State(onRecord(entry), key, true, false)
 		if state.From == FromFlags {
 			on.Current = "not known" // the record is from when the controller still followed it
 		}
-		all = append(all, SourceUser{Workload: s.name(key), State: state, Delivered: on.Delivered, Current: on.Current})
+		all = append(all, SourceUser{Workload: nameAmong(s.Kinds, key), State: state, Delivered: on.Delivered, Current: on.Current})
 	}
-	slices.SortFunc(all, func(a, b SourceUser) int {
+	sorting.By(all, func(a, b SourceUser) int {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(a.Workload, b.Workload))
 	})
 	return all
 }
 
-// name is a workload's display name.
-func (s Source) name(key kube.Key) string {
-	for _, kind := range s.Kinds {
+// nameAmong is a workload's display name. The kinds are those of the controller, as far as they
+// are known.
+func nameAmong(kinds []kube.Kind, key kube.Key) string {
+	for _, kind := range append(kube.Kinds(), kinds...) {
 		if kind.GroupKind() == key.GroupKind {
 			return kind.Name() + "/" + key.Name
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Summary is one workload, as the controller sees it.
@@ -38,6 +39,8 @@ type Known struct {
 	Workloads []cluster.Header
 	// Entries are the entries on record; nil without the permission to read them.
 	Entries map[kube.Key]record.Entry
+	// Changes are the inputs that are stopped or damped, each without a version.
+	Changes map[input.Change]record.Change
 	// Events are Lockstep's events, by the UID of the workload, where NeedsEvents.
 	Events map[string][]announce.Reported
 	// Serves is what the controller follows.
@@ -48,6 +51,7 @@ type Known struct {
 // step first.
 func StatusOf(k Known) []Summary {
 	rows := []Summary{}
+	lines := Fleet{Entries: k.Entries, Changes: k.Changes, First: FirstOf(k.Workloads), Serves: k.Serves}.lineup()
 	for _, w := range k.Workloads {
 		intent := settings.Native{}.Intent(w.Annotations, nil)
 		row := Summary{Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name}
@@ -62,10 +66,11 @@ func StatusOf(k Known) []Summary {
 			continue
 		}
 		row.State = k.Serves.State(row.State, w.Key, intent.Mode == settings.Follow || hasSource(entry), len(intent.Images) > 0)
+		row.State = lines.precise(row.State, w.Key, entry)
 		row.Inputs = k.Serves.inputs(row, entry)
 		rows = append(rows, row)
 	}
-	slices.SortFunc(rows, func(a, b Summary) int {
+	sorting.By(rows, func(a, b Summary) int {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
 	})
 	return rows
@@ -115,7 +120,7 @@ func inputsOnRecord(e record.Entry) []InputStatus {
 	for id, given := range e.Inputs {
 		all = append(all, inputOnRecord(id, given))
 	}
-	slices.SortFunc(all, func(a, b InputStatus) int { return cmp.Compare(a.Input, b.Input) })
+	sorting.By(all, func(a, b InputStatus) int { return cmp.Compare(a.Input, b.Input) })
 	return all
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // restartedAt is the annotation by which "kubectl rollout restart" changes a template.
@@ -36,7 +37,7 @@ func (p Past) turns() []turn {
 	for _, r := range p.Revisions {
 		all = append(all, turnsOf(r)...)
 	}
-	slices.SortStableFunc(all, func(a, b turn) int {
+	sorting.By(all, func(a, b turn) int {
 		if a.Number != b.Number {
 			return int(a.Number - b.Number)
 		}
@@ -149,13 +150,13 @@ func changedImages(before, after turn) []Change {
 
 // bothIn are the keys of both maps, in order.
 func bothIn[K comparable, V any](a, b map[K]V, order func(K, K) int) []K {
-	keys := slices.SortedFunc(maps.Keys(a), order)
+	keys := sorting.Keys(a, order)
 	for key := range b {
 		if _, known := a[key]; !known {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, order)
+	sorting.By(keys, order)
 	return keys
 }
 

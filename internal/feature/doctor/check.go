@@ -20,6 +20,8 @@ const (
 	Clock       Name = "clock"
 	Record      Name = "record"
 	Key         Name = "key"
+	Stops       Name = "stops"
+	Notices     Name = "notifications"
 	Registries  Name = "registries"
 	Settings    Name = "settings"
 	References  Name = "references"
@@ -71,6 +73,8 @@ func Explanations() []Explanation {
 		{Clock, "The clocks of this machine, of the API server and of the leader agree."},
 		{Record, "The ConfigMaps of the record can be read and have room for more workloads."},
 		{Key, "The digests of Secrets on record were made with the key that the installation has: with another one the next start takes what exists as given, and does not deliver what changed before it."},
+		{Stops, "No operator has stopped automatic changes with `lockstep stop`, and no version is stopped because a workload failed with it."},
+		{Notices, "The Secret with the notification targets can be read and understood, and the namespaces choose targets that they may choose. No message is sent: `lockstep notify test` does that."},
 		{Registries, "The registries of the images that workloads follow answer, from where this program runs, and the controller follows images."},
 		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets can be understood and do not contradict each other, the controller can do what they ask for, the namespaces that are named exist and are watched, and no workload asks in a namespace that is not. It names the rules of the table below, or a reason: `ReloadOff` if the controller follows no ConfigMaps and Secrets, `KindOff` if it does not follow the kind of the workload, `StrategyOff` if it evicts and refreshes no pods. It doesn't read admission policies: a workload in a namespace of the chart value `admissionPolicy.deniedNamespaces` passes, and Lockstep can't roll it out."},
 		{References, "The ConfigMaps and Secrets that followed workloads need exist."},
@@ -83,7 +87,7 @@ func Explanations() []Explanation {
 func Decide(f Facts) []Check {
 	return []Check{
 		checkController(f), checkLeader(f), checkPermissions(f), checkKinds(f), checkCaches(f), checkClock(f),
-		checkRecord(f), checkKey(f), checkRegistries(f), checkSettings(f), checkReferences(f), checkPods(f), checkReloaders(f),
+		checkRecord(f), checkKey(f), checkStops(f), checkNotices(f), checkRegistries(f), checkSettings(f), checkReferences(f), checkPods(f), checkReloaders(f),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/notice"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
@@ -57,6 +58,23 @@ func healthy() doctor.Facts {
 		Registries: map[string]error{"registry.example": nil},
 		Workloads:  doctor.WorkloadFacts{All: []doctor.Workload{workload(map[string]string{settings.ImagePrefix + "web": "registry.example/web:1.*"})}},
 		Sources:    doctor.SourceFacts{Exist: map[doctor.SourceKey]bool{{Namespace: "shop", ID: input.ConfigMap("app")}: true}},
+	}
+}
+
+// stopVersion has a version fail, and another workload wait with a reason.
+func stopVersion(f *doctor.Facts, reason input.Reason) {
+	f.Record.Stored.Changes = map[input.Change]record.Change{{Namespace: "shop", ID: input.ConfigMap("app")}: {Version: "77ab01c9de", Failed: []string{"Deployment.apps/shop/a"}}}
+	f.Record.Stored.Entries[kube.Key{Namespace: "shop", Name: "web"}] = record.Entry{
+		Inputs: map[input.ID]record.Delivered{input.ConfigMap("app"): {Due: "77ab01c9de"}}, Decision: record.Decision{Reason: reason},
+	}
+}
+
+// notify has one target that shop may choose, and a namespace that chooses it.
+func notify(f *doctor.Facts, chosenBy string) {
+	f.Controller.Notices = doctor.NoticeFacts{
+		File:    "/etc/lockstep/notifications/targets.yaml",
+		Targets: notice.Config{Targets: map[string]notice.Target{"team": {Name: "team", Namespaces: []string{"shop"}}}},
+		Chosen:  map[string]string{chosenBy: "team"},
 	}
 }
 
@@ -171,6 +189,26 @@ func TestDecide(t *testing.T) {
 		"TooNew": {"after a step back", func(f *doctor.Facts) {
 			f.Record.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{Unstored: record.Unstored{TooNew: true}}
 		}, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
+
+		"StoppedAll": {"an operator forgot it", func(f *doctor.Facts) { all := "incident 42"; f.Controller.Stop.All = &all }, doctor.Stops, doctor.Warning, []string{"an operator stopped", "every automatic change is stopped: incident 42", "lockstep resume"}},
+		"StoppedOne": {"one namespace", func(f *doctor.Facts) { f.Controller.Stop.Namespaces = map[string]string{"shop": ""} }, doctor.Stops, doctor.Warning, []string{"every automatic change in namespace shop is stopped"}},
+		"StopHidden": {"unknown is not healthy", func(f *doctor.Facts) { f.Controller.StopErr = forbidden("configmaps") }, doctor.Stops, doctor.Unknown, []string{"configmaps"}},
+		"VersionStopped": {"others wait", func(f *doctor.Facts) { stopVersion(f, input.VersionStopped) }, doctor.Stops, doctor.Warning, []string{
+			"a version failed", "configmap/app 77ab01c9de in shop failed on deployment/a in shop; waiting: 1 workload", "lockstep resume KIND/NAME",
+		}},
+		"VersionResumed": {"nobody waits because of it any more", func(f *doctor.Facts) { stopVersion(f, input.AwaitsTurn) }, doctor.Stops, doctor.OK, []string{"nothing is stopped"}},
+
+		"Notified":       {"all is well", func(f *doctor.Facts) { notify(f, "shop") }, doctor.Notices, doctor.OK, []string{"1 target: team"}},
+		"NotAllowed":     {"a namespace chooses the target of another", func(f *doctor.Facts) { notify(f, "blog") }, doctor.Notices, doctor.Warning, []string{"namespace/blog: annotation lockstep.dev/notify: ", `"team"`}},
+		"NobodyNotified": {"a namespace expects messages", func(f *doctor.Facts) { f.Controller.Notices.Chosen = map[string]string{"shop": "team"} }, doctor.Notices, doctor.Warning, []string{"the controller notifies nobody", "namespace/shop"}},
+		"TargetsWrong": {"the controller keeps those of before", func(f *doctor.Facts) {
+			f.Controller.Notices.Err, f.Controller.Notices.Wrong = errors.New("line 3: no such key"), true
+		}, doctor.Notices, doctor.Problem, []string{"line 3", "correct them"}},
+		"TargetsHidden": {"unknown is not healthy", func(f *doctor.Facts) { f.Controller.Notices.Err = forbidden("secrets") }, doctor.Notices, doctor.Unknown, []string{"secrets"}},
+
+		"AfterMissing": {"it is waited for in vain", func(f *doctor.Facts) { f.Workloads.All[0].After = []string{"deployment/db"} }, doctor.Settings, doctor.Warning, []string{"deployment/web in shop: deployment/db, which the annotation lockstep.dev/after names, does not exist (MissingReference)"}},
+		"AfterCycle":   {"it names itself", func(f *doctor.Facts) { f.Workloads.All[0].After = []string{"deployment/web"} }, doctor.Settings, doctor.Warning, []string{"deployment/web -> deployment/web is a cycle"}},
+		"Window":       {"it can't be understood", func(f *doctor.Facts) { f.Workloads.All[0].Review.Annotations[settings.Window] = "nights" }, doctor.Settings, doctor.Problem, []string{"annotation lockstep.dev/window"}},
 
 		"NoImages":    {"no registry is needed", func(f *doctor.Facts) { f.Registries = nil }, doctor.Registries, doctor.OK, []string{"no workload follows an image"}},
 		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of 1 registries"}},

@@ -6,6 +6,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/notice"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -52,6 +53,24 @@ type ControllerFacts struct {
 	Leader    access.Leader
 	Led       bool
 	LeaderErr error
+
+	// Stop is what an operator stopped.
+	Stop    settings.Stop
+	StopErr error
+	Notices NoticeFacts
+}
+
+// NoticeFacts are about notifications.
+type NoticeFacts struct {
+	// File is where the controller reads its targets, empty when it doesn't notify anyone.
+	File string
+	// Targets are its targets, and Err is why they can't be read or understood. Wrong is true
+	// when they have a mistake.
+	Targets notice.Config
+	Err     error
+	Wrong   bool
+	// Chosen are the targets that namespaces choose.
+	Chosen map[string]string
 }
 
 // PermissionFacts are the permissions of the controller.
@@ -184,6 +203,8 @@ type Workload struct {
 	Namespace, Name string
 	Review          review.Workload
 	Intent          settings.Intent
+	// After are the workloads that go before it, as "deployment/db".
+	After []string
 	// Tools are the other reloaders whose annotations it carries, RolledOutBy the
 	// installation that rolled it out last.
 	Tools       []string

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
+	"github.com/lockstep-dev/lockstep/internal/adapter/killswitch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
@@ -69,9 +70,11 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 		f.Controller.Leader, f.Controller.Led, f.Controller.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: lease})
 	}
 	f.Record.Stored, f.Record.Err = ledger.ReadAll(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: cmp.Or(o.State, configured.State)}, "")
+	f.Controller.Stop, _, f.Controller.StopErr = killswitch.Read(ctx, o.Client, o.Namespace)
 	f.readKey(ctx, o, configured.Key)
 	f.readKinds(o, configured)
 	namespaces := f.readNamespaces(ctx, o)
+	f.Controller.Notices.Chosen = namespaces.chosen()
 	if configured.Permissions != nil {
 		permissions := f.relevant(configured.Permissions(o.Namespace), configured.Kinds, namespaces)
 		f.Permissions.Asked, f.Permissions.Main = len(permissions), mainOf(permissions)
@@ -113,6 +116,7 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Co
 		return usual
 	}
 	f.readPods(ctx, o, one.Deployment, one.ProbePort)
+	f.readNotices(ctx, o, one.Deployment, one.NotifyFile)
 	return one.Configured
 }
 

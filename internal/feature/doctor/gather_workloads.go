@@ -43,6 +43,9 @@ func (f *Facts) readWorkloads(ctx context.Context, o Options, c installation.Con
 		for _, ns := range o.Watched {
 			err := everyPage(ctx, o.Client, kind.NewList(), ns, func(object client.Object) error {
 				if w, ok := workloadOf(kind, object, c.Words, namespaces[object.GetNamespace()].annotations); ok {
+					for _, name := range w.Intent.After {
+						w.After = append(w.After, kube.NameOf(c.Kinds, name))
+					}
 					f.Workloads.All = append(f.Workloads.All, w)
 				}
 				return nil
@@ -110,13 +113,14 @@ func workloadOf(kind kube.Kind, o client.Object, words settings.Vocabulary, name
 			Annotations: known(o.GetAnnotations(), o.GetLabels(), words), Labels: ours(o.GetLabels()),
 		},
 	}
-	w.Intent = words.Intent(w.Review.Annotations, w.Review.Namespace)
 	template, err := kind.PodTemplate(read)
 	if err != nil {
 		w.Review.NoTemplate = kind.Template + " is no pod template"
+		w.Intent = w.Review.Intent()
 		return w, true
 	}
-	w.Review.TemplateAnnotations, w.Review.TemplateLabels = ours(template.Annotations), ours(template.Labels)
+	w.Review.TemplateAnnotations, w.Review.TemplateLabels = known(template.Annotations, nil, words), ours(template.Labels)
+	w.Intent = w.Review.Intent()
 	w.Review.Refs = podrefs.Extract(&template.Spec)
 	for _, container := range slices.Concat(template.Spec.Containers, template.Spec.InitContainers) {
 		w.Review.Containers = append(w.Review.Containers, container.Name)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // namespaces are those that exist, with their settings and labels; nil when they could not be
@@ -23,6 +24,17 @@ type namespaces map[string]struct {
 func (n namespaces) has(name string) bool {
 	_, exists := n[name]
 	return exists
+}
+
+// chosen are the notification targets that namespaces choose.
+func (n namespaces) chosen() map[string]string {
+	all := map[string]string{}
+	for name, one := range n {
+		if target := settings.ForWorkload(nil, one.annotations, settings.Defaults{}).Notify; target != "" {
+			all[name] = target
+		}
+	}
+	return all
 }
 
 func (f *Facts) readNamespaces(ctx context.Context, o Options) namespaces {

@@ -120,8 +120,13 @@ func (f Facts) tellMistakes(c *Check) {
 		c.Details = append(c.Details, "namespace "+name+" does not exist")
 	}
 	notes := slices.SortedStableFunc(slices.Values(f.Notes), func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
-	for _, w := range f.Workloads.All {
-		for _, finding := range review.OfWorkload(w.Review, f.Hints.Nearest) {
+	order := make([]review.Order, len(f.Workloads.All))
+	for i, w := range f.Workloads.All {
+		order[i] = review.Order{Namespace: w.Namespace, Name: w.Name, After: w.After}
+	}
+	inOrder := review.OfOrder(order, "does not exist")
+	for i, w := range f.Workloads.All {
+		for _, finding := range append(review.OfWorkload(w.Review, f.Hints.Nearest), inOrder[i]...) {
 			notes = append(notes, Note{w.String(), finding})
 		}
 	}

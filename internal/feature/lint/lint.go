@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 // Options set how manifests are checked.
@@ -68,7 +69,8 @@ func Check(objects []manifest.Object, o Options) Result {
 	for _, object := range objects {
 		c.check(object)
 	}
-	slices.SortStableFunc(c.result.Findings, func(a, b Mistake) int {
+	c.order(c.workloads)
+	sorting.By(c.result.Findings, func(a, b Mistake) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
 	})
 	return c.result
@@ -77,8 +79,9 @@ func Check(objects []manifest.Object, o Options) Result {
 // checking is one run.
 type checking struct {
 	Options
-	result Result
-	all    shelf
+	result    Result
+	all       shelf
+	workloads []manifest.Object
 }
 
 func (c *checking) check(o manifest.Object) {
@@ -92,6 +95,7 @@ func (c *checking) check(o manifest.Object) {
 	switch core := o.GroupVersionKind().Group == corev1.GroupName; {
 	case kind >= 0:
 		c.result.Workloads++
+		c.workloads = append(c.workloads, o)
 		c.workload(o, c.Kinds[kind])
 	case core && isSource(o):
 		c.result.Sources++

@@ -55,13 +55,17 @@ func (s shelf) has(namespace string, wanted func(input.ID) bool) bool {
 	})
 }
 
+// absent is how bad it is that an object is in none of the files, and how that is said.
+func (c *checking) absent() (review.Severity, string) {
+	if c.Complete {
+		return review.Error, "is in none of the files"
+	}
+	return review.Warning, "is in none of the files: the cluster must have it"
+}
+
 // references finds the sources that a workload needs and the manifests don't contain.
 func (c *checking) references(o manifest.Object, w review.Workload) {
-	severity := review.Warning
-	ending := "is in none of the files: the cluster must have it"
-	if c.Complete {
-		severity, ending = review.Error, "is in none of the files"
-	}
+	severity, ending := c.absent()
 	add := func(line int, what string) {
 		c.result.Findings = append(c.result.Findings, Mistake{
 			File: o.File, Line: line, Severity: severity, Rule: review.MissingReference, Object: nameOf(o), Message: what + " " + ending,
@@ -74,7 +78,7 @@ func (c *checking) references(o manifest.Object, w review.Workload) {
 			add(lineOf(o, ref.Source), ref.Source.String()+", which the pod template uses,")
 		}
 	}
-	for _, listed := range w.Words.Intent(w.Annotations, w.Namespace).Listed {
+	for _, listed := range w.Intent().Listed {
 		if !slices.ContainsFunc(missing, listed.Matches) && !c.all.has(o.GetNamespace(), listed.Matches) {
 			add(o.LineOf("metadata", "annotations", settings.Reload), input.ID(listed).String()+", which the annotation lists,")
 		}

@@ -1,0 +1,281 @@
+package ask
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
+	"github.com/lockstep-dev/lockstep/internal/core/spread"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
+)
+
+// Spreading is how the current version of an input reaches the workloads that use it.
+type Spreading struct {
+	Input string `json:"input"`
+	// Users are the followed workloads that use it. Healthy are known to be healthy with the
+	// current version, Rolling get it now, and Waiting get it later.
+	Users   int `json:"users"`
+	Healthy int `json:"healthy"`
+	Rolling int `json:"rolling"`
+	Waiting int `json:"waiting"`
+	// AtMost is how many of them roll at the same time, zero for any number, or when the
+	// controller's flags aren't known.
+	AtMost int `json:"atMost,omitempty"`
+	// RollingNow names the first few that get it now.
+	RollingNow []string `json:"rollingNow,omitempty"`
+	// InLine are those that wait for their turn, and Next is the first of them.
+	InLine int    `json:"inLine,omitempty"`
+	Next   string `json:"next,omitempty"`
+	// Place is where the workload in question is in this line, zero when it isn't.
+	Place int `json:"place,omitempty"`
+}
+
+// isOpen reports whether the version is on its way: workloads get it now, are in line, or wait
+// while others have it. While all of them wait for something else, there is nothing to tell.
+func (s Spreading) isOpen() bool { return s.Rolling+s.InLine > 0 || s.Healthy > 0 && s.Waiting > 0 }
+
+// Window is a maintenance window.
+type Window struct {
+	Text string `json:"text"`
+	// On is where it is set.
+	On string `json:"on"`
+	// Opens is when it opens, nil while it is open.
+	Opens *time.Time `json:"opens,omitempty"`
+}
+
+func windowOf(w rollouts.WindowState) *Window {
+	if w.Text == "" {
+		return nil
+	}
+	return &Window{Text: w.Text, On: w.On, Opens: known(w.Opens)}
+}
+
+// Fleet is what the record says about the workloads that share inputs.
+type Fleet struct {
+	Entries map[kube.Key]record.Entry
+	// Changes are the inputs that are stopped or damped, each without a version.
+	Changes map[input.Change]record.Change
+	// First are the workloads that go first.
+	First map[kube.Key]bool
+	Serves
+}
+
+// FirstOf are the workloads whose annotations ask to go first.
+func FirstOf(workloads []cluster.Header) map[kube.Key]bool {
+	first := map[kube.Key]bool{}
+	for _, w := range workloads {
+		if (settings.Native{}).Intent(w.Annotations, nil).First {
+			first[w.Key] = true
+		}
+	}
+	return first
+}
+
+// IsShared reports whether a source is one change in all namespaces.
+func (v Serves) IsShared(id input.ID) bool { return slices.Contains(v.Shared, id) }
+
+// Change is what is on record of an input that is stopped or damped.
+func (f Fleet) Change(c input.Change) (record.Change, bool) {
+	known, found := f.Changes[c.Subject()]
+	return known, found
+}
+
+// subject is an input that workloads share. An image is the same for workloads that run the
+// same digest, whatever their containers are called.
+type subject struct {
+	namespace string
+	id        input.ID
+	digest    string
+}
+
+func (f Fleet) subjectOf(namespace string, id input.ID, given record.Delivered) subject {
+	switch {
+	case !id.IsSource():
+		return subject{namespace, input.Image(""), cmp.Or(given.Due, given.Version.Short())}
+	case f.IsShared(id):
+		return subject{id: id}
+	}
+	return subject{namespace: namespace, id: id}
+}
+
+// lineup are the inputs on their way, and the order in which workloads get them. The functions
+// that order them are the controller's.
+type lineup struct {
+	Fleet
+
+	spreads map[subject]*spread.Spread
+	lines   map[subject][]spread.Member
+	// failed are the inputs whose current version failed on a workload, and barred those for
+	// which others wait because of it.
+	failed, barred map[subject]bool
+}
+
+// lineup computes who is next.
+func (f Fleet) lineup() lineup {
+	l := lineup{Fleet: f, spreads: map[subject]*spread.Spread{}, lines: map[subject][]spread.Member{}, failed: map[subject]bool{}, barred: map[subject]bool{}}
+	for key, entry := range f.Entries {
+		if !entry.GoneAt.IsZero() || entry.TooNew {
+			continue
+		}
+		for id, given := range entry.Inputs {
+			at := f.subjectOf(key.Namespace, id, given)
+			if l.spreads[at] == nil {
+				l.spreads[at] = &spread.Spread{}
+			}
+			l.spreads[at].Set(spread.Member{ID: key.ID(), Namespace: key.Namespace, First: f.First[key], Standing: standing(entry, given)})
+			l.failed[at] = l.failed[at] || f.hasFailed(key, id, given)
+			l.barred[at] = l.barred[at] || given.Due != "" && entry.Decision.Reason == input.VersionStopped
+		}
+	}
+	for at, s := range l.spreads {
+		if line := s.Line(); len(line) > 0 {
+			l.lines[at] = line
+		}
+	}
+	return l
+}
+
+// standing is how far a workload is with the current version of an input.
+func standing(e record.Entry, given record.Delivered) spread.Standing {
+	switch {
+	case given.Due != "" && e.Decision.Reason == input.AwaitsTurn:
+		return spread.Ready
+	case given.Due != "":
+		return spread.Held // or it asks later: it isn't in line
+	case given.Stage == record.StageRolling && e.Turn.Template != "" && !e.Turn.Freed:
+		return spread.Rolling
+	case given.Stage == record.StageProven:
+		return spread.Proven
+	}
+	return spread.Has
+}
+
+// of is how an input spreads, seen from a workload that uses it.
+func (l lineup) of(key kube.Key, id input.ID, given record.Delivered) Spreading {
+	at := l.subjectOf(key.Namespace, id, given)
+	s, known := l.spreads[at]
+	if !known {
+		return Spreading{}
+	}
+	n, line := s.Count(), l.lines[at]
+	all := Spreading{
+		Input: id.String(), Users: n.All, Healthy: n.Proven, Rolling: n.Rolling, Waiting: n.Waiting, AtMost: l.AtMost, InLine: len(line),
+		Place: 1 + slices.IndexFunc(line, func(m spread.Member) bool { return m.ID == key.ID() }),
+	}
+	if len(line) > 0 {
+		all.Next = l.nameOf(line[0].ID, key.Namespace)
+	}
+	for m := range s.Members() {
+		if m.Standing == spread.Rolling {
+			all.RollingNow = append(all.RollingNow, l.nameOf(m.ID, key.Namespace))
+		}
+	}
+	slices.Sort(all.RollingNow)
+	all.RollingNow = all.RollingNow[:min(len(all.RollingNow), fewNames)]
+	return all
+}
+
+// fewNames is how many names are listed where there may be many.
+const fewNames = 3
+
+// nameOf is how a user of the namespace calls a workload on record.
+func (v Serves) nameOf(id, namespace string) string {
+	key, err := kube.ParseID(id)
+	if err != nil {
+		return id
+	}
+	name := nameAmong(v.Kinds, key)
+	if key.Namespace != namespace {
+		name += " in " + key.Namespace
+	}
+	return name
+}
+
+// ofWorkload are the inputs on their way that the workload waits for, or gets now.
+func (l lineup) ofWorkload(key kube.Key, e record.Entry) []Spreading {
+	var all []Spreading
+	for id, given := range e.Inputs {
+		if at := standing(e, given); at == spread.Has || at == spread.Proven {
+			continue
+		}
+		if s := l.of(key, id, given); s.Users > 1 && s.isOpen() {
+			all = append(all, s)
+		}
+	}
+	sorting.By(all, func(a, b Spreading) int { return cmp.Compare(a.Input, b.Input) })
+	return all
+}
+
+// ofSource is how a ConfigMap or Secret spreads, nil when it reached every workload.
+func (l lineup) ofSource(namespace string, id input.ID) []Spreading {
+	s := l.of(kube.Key{Namespace: namespace}, id, record.Delivered{})
+	if !s.isOpen() || s.Users < 2 {
+		return nil
+	}
+	return []Spreading{s}
+}
+
+// precise names what exactly ends a state: the place in line, the time at which the window
+// opens, the version that is stopped.
+func (l lineup) precise(r Report, key kube.Key, e record.Entry) Report {
+	switch {
+	case r.From != FromRecord:
+	case r.Reason == string(input.AwaitsTurn):
+		var last Spreading // it needs its turn in all of them
+		for _, s := range l.ofWorkload(key, e) {
+			if s.Place > last.Place {
+				last = s
+			}
+		}
+		if last.Place > 0 {
+			r.Ends = fmt.Sprintf("its turn: %s of %d", ordinal(last.Place), last.InLine)
+		}
+	case r.Reason == string(input.VersionStopped):
+		var names []string
+		for _, s := range l.stoppedIn(key.Namespace, e.Inputs) {
+			if id, err := input.ParseID(s.Input); err == nil && e.Inputs[id].Due != "" {
+				names = append(names, "lockstep resume "+l.resumable(id, key)+" -n "+key.Namespace)
+			}
+		}
+		if len(names) > 0 {
+			r.Ends = "another version, or " + strings.Join(slices.Compact(names), " and ")
+		}
+	case r.Reason == string(input.AwaitsWindow) && r.Next != nil:
+		r.Ends += " at " + r.Next.UTC().Format("2006-01-02 15:04 MST")
+	}
+	return r
+}
+
+// resumable is what a user names to resume a stopped version: the source, or the workload that
+// waits for an image.
+func (l lineup) resumable(id input.ID, key kube.Key) string {
+	if id.IsSource() {
+		return id.String()
+	}
+	return nameAmong(l.Kinds, key)
+}
+
+// ordinal is a number as a place: 1st, 2nd, 3rd, 4th, 11th, 21st.
+func ordinal(n int) string {
+	suffix := "th"
+	if tens := n / 10 % 10; tens != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(n) + suffix
+}

@@ -1,0 +1,107 @@
+package ask
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
+)
+
+// Stop is an operator's: no automatic change while it lasts.
+type Stop struct {
+	// Namespace is empty when every namespace is stopped.
+	Namespace string `json:"namespace,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	// Since is when the ConfigMap of stops was last written.
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// StopsIn are the stops that concern a namespace, or all when it is empty.
+func (h Heard) StopsIn(namespace string) []Stop {
+	since := known(h.StoppedAt)
+	if h.Stop.All != nil {
+		return []Stop{{Reason: *h.Stop.All, Since: since}}
+	}
+	var all []Stop
+	for _, name := range slices.Sorted(maps.Keys(h.Stop.Namespaces)) {
+		if namespace == "" || namespace == name {
+			all = append(all, Stop{Namespace: name, Reason: h.Stop.Namespaces[name], Since: since})
+		}
+	}
+	return all
+}
+
+// StoppedBy reports whether one of the stops of a namespace counts, and its reason.
+func StoppedBy(stops []Stop) (reason string, stopped bool) {
+	if len(stops) == 0 {
+		return "", false
+	}
+	return stops[0].Reason, true
+}
+
+// VersionStop is a version that failed on a workload that was healthy before, and that isn't
+// delivered to further workloads.
+type VersionStop struct {
+	Input string `json:"input"`
+	// Version is empty for a Secret that all namespaces share.
+	Version string `json:"version,omitempty"`
+	// FailedOn are the workloads that failed with it, as far as they are on record.
+	FailedOn []string   `json:"failedOn"`
+	Since    *time.Time `json:"since,omitempty"`
+	// Waiting is how many workloads keep an earlier version.
+	Waiting int `json:"waiting"`
+}
+
+// stoppedIn are the stopped versions among the inputs, seen from a namespace.
+func (l lineup) stoppedIn(namespace string, inputs map[input.ID]record.Delivered) []VersionStop {
+	var all []VersionStop
+	for id, given := range inputs {
+		of, change, ok := l.changeOf(namespace, id, given)
+		at := l.subjectOf(namespace, id, given)
+		if !ok || len(change.Failed) == 0 || l.spreads[at] == nil {
+			continue
+		}
+		waiting := l.spreads[at].Count().Waiting
+		if !l.barred[at] && (waiting > 0 || !l.failed[at]) {
+			continue // a newer version is on its way, or a user resumed this one
+		}
+		stop := VersionStop{Input: id.String(), Since: known(change.Since), Waiting: waiting}
+		if !of.IsShared() || id.Kind != input.KindSecret {
+			stop.Version = change.Version
+		}
+		for _, failed := range change.Failed {
+			stop.FailedOn = append(stop.FailedOn, l.nameOf(failed, namespace))
+		}
+		all = append(all, stop)
+	}
+	sorting.By(all, func(a, b VersionStop) int { return cmp.Compare(a.Input, b.Input) })
+	return all
+}
+
+// changeOf is what the record keeps of an input that is stopped or damped. Of an image, the
+// record of the workload has the digest and not the repository.
+func (f Fleet) changeOf(namespace string, id input.ID, given record.Delivered) (of input.Change, change record.Change, ok bool) {
+	if id.IsSource() {
+		of = input.Change{Namespace: f.subjectOf(namespace, id, given).namespace, ID: id}
+		change, ok = f.Changes[of]
+		return of, change, ok
+	}
+	digest := cmp.Or(given.Due, given.Version.Short())
+	for of, change := range f.Changes {
+		if of.ID.Kind == input.KindImage && of.Namespace == namespace && change.Version == digest {
+			return of, change, true
+		}
+	}
+	return input.Change{}, record.Change{}, false
+}
+
+// hasFailed reports whether the workload failed with the current version of an input.
+func (f Fleet) hasFailed(key kube.Key, id input.ID, given record.Delivered) bool {
+	_, change, ok := f.changeOf(key.Namespace, id, given)
+	return ok && given.Due == "" && given.Stage == record.StageRolling && change.HasFailed(key.ID())
+}

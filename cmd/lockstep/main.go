@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-	_ "time/tzdata" // Images don't contain time zone files.
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
 	"github.com/lockstep-dev/lockstep/internal/run"

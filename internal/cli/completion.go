@@ -26,14 +26,29 @@ func completeWorkload(k *kubeOptions, scope *scopeOptions) cobra.CompletionFunc 
 	}
 }
 
+// completeHeld completes workloads, ConfigMaps, Secrets and namespaces.
+func completeHeld(k *kubeOptions, scope *scopeOptions) cobra.CompletionFunc {
+	return completeObjects(k, scope, append(sourceKinds(), completedKind{
+		corev1.SchemeGroupVersion.WithKind("Namespace"), "namespace", func(called string) bool {
+			_, is, _ := namespaceNamed(called)
+			return is
+		},
+	}))
+}
+
 // completeTarget completes workloads, ConfigMaps and Secrets.
 func completeTarget(k *kubeOptions, scope *scopeOptions) cobra.CompletionFunc {
+	return completeObjects(k, scope, sourceKinds())
+}
+
+// completeObjects completes workloads, and objects of further kinds.
+func completeObjects(k *kubeOptions, scope *scopeOptions, further []completedKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		kinds, ok := knownKinds(cmd, scope)
 		if !ok || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return (&completion{cmd: cmd, kube: k, namespace: scope.namespace}).object(append(workloadKinds(kinds), sourceKinds()...), typed)
+		return (&completion{cmd: cmd, kube: k, namespace: scope.namespace}).object(append(workloadKinds(kinds), further...), typed)
 	}
 }
 
@@ -110,7 +125,10 @@ func (c *completion) object(kinds []completedKind, typed string) ([]cobra.Comple
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	namespace := c.namespace
-	if namespace == "" {
+	switch {
+	case kinds[i].Kind == "Namespace":
+		namespace = ""
+	case namespace == "":
 		namespace = c.kube.namespace()
 	}
 	return c.names(kinds[i].GroupVersionKind, namespace, called+"/", typed)

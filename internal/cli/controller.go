@@ -35,6 +35,7 @@ type controllerOptions struct {
 	log       logOptions
 	server    server.Options
 	rollouts  rollouts.Options
+	safety    safetyFlags
 	revisions revisionsOptions
 	images    imagesOptions
 	own       run.Own
@@ -56,7 +57,7 @@ type scopeFlags struct {
 }
 
 func newController(env Environment) *cobra.Command {
-	o := controllerOptions{rollouts: rollouts.DefaultOptions()}
+	o := controllerOptions{rollouts: rollouts.SafeOptions()}
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Follow ConfigMaps, Secrets and images and roll the workloads that use them",
@@ -112,6 +113,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.own.Key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.DurationVar(&o.rollouts.Quiet, "quiet", o.rollouts.Quiet, "how long a workload's sources must be unchanged before it is rolled")
 	fs.DurationVar(&o.rollouts.MaxDelay, "max-delay", o.rollouts.MaxDelay, "maximum time continuous changes can delay a rollout")
+	o.safety.bind(fs, &o.rollouts.Safety)
 	fs.IntVar(&o.rollouts.Workers, "workers", o.rollouts.Workers, "workloads that are looked at in parallel")
 	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run beside other replicas: one works, the others wait")
 	fs.StringVar(&o.server.LeaseName, "lease-name", defaultLeaseName, "name of the Lease for leader election")
@@ -174,6 +176,9 @@ func (o *controllerOptions) validate() error {
 	if o.auto && !o.reload {
 		return errors.New("--auto: needs --reload")
 	}
+	if o.images.reads.reads(toolStakater) && !o.reload {
+		return fmt.Errorf("--read-annotations=%s: needs --reload", toolStakater)
+	}
 	return errors.Join(o.rollouts.Validate(), o.revisions.Validate(), o.images.Validate())
 }
 
@@ -191,6 +196,10 @@ func (o *controllerOptions) options() (run.Options, error) {
 	if err != nil {
 		return run.Options{}, err
 	}
+	shared, err := o.safety.ids()
+	if err != nil {
+		return run.Options{}, err
+	}
 	scope := run.Scope{Namespaces: o.scope.namespaces, Kinds: kinds}
 	if o.scope.selector != "" {
 		if scope.Selector, err = labels.Parse(o.scope.selector); err != nil {
@@ -200,6 +209,6 @@ func (o *controllerOptions) options() (run.Options, error) {
 	return run.Options{
 		Own: o.own, Scope: scope, Words: words,
 		Reload: o.reload, Follow: o.rollouts, Rollout: run.Rollout{Form: templateForm(o.form), Pods: o.pods},
-		Revisions: o.revisions.options(), Images: images, Server: o.server,
+		Shared: shared, Revisions: o.revisions.options(), Images: images, NotifyFile: o.safety.notifyFile, Server: o.server,
 	}, nil
 }

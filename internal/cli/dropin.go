@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/dropin/configmapattacher"
 	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
+	"github.com/lockstep-dev/lockstep/internal/dropin/reloader"
 )
 
 // dropIn runs this program in place of another one, with the other's command line, and returns
@@ -31,6 +32,7 @@ func dropIns() map[string]replaced {
 		kubeimagedeployer.Name:        {kubeimagedeployer.Run, kubeimagedeployer.Short},
 		kubeimagedeployer.CommandName: {kubeimagedeployer.RunCommand, kubeimagedeployer.CommandShort},
 		kubernetesreloader.Name:       {kubernetesreloader.Run, kubernetesreloader.Short},
+		reloader.Name:                 {reloader.Run, reloader.Short},
 	}
 }
 
@@ -49,7 +51,11 @@ func dropInTable() string {
 // asDropIn finds the program named by the executable or by the first argument, and that
 // program's arguments.
 func asDropIn(args []string, env Environment) (dropIn, []string) {
-	if program, ok := dropIns()[filepath.Base(env.Program)]; ok {
+	name := filepath.Base(env.Program)
+	if name == reloader.ImageName {
+		name = reloader.Name
+	}
+	if program, ok := dropIns()[name]; ok {
 		return program.run, args
 	}
 	if len(args) == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -110,7 +111,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	case clientErr != nil:
 		return clientErr
 	}
-	question := &explaining{options: o, client: c, env: env, target: t}
+	question := &explaining{options: o, client: c, env: env, target: t, kinds: within.kinds}
 	if t.isWorkload {
 		question.kind, question.at, _ = workloadAmong(name, within.namespace, within.kinds)
 	}
@@ -147,6 +148,7 @@ type explaining struct {
 	client  client.Client
 	env     Environment
 	target  target
+	kinds   []kube.Kind
 	// kind and at are the workload, if the target is one.
 	kind kube.Kind
 	at   client.ObjectKey
@@ -169,7 +171,8 @@ func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	if err != nil {
 		return ask.Explanation{}, err
 	}
-	s.Controller, s.Serves, s.Readable = x.options.installation.controller(heard, x.env), heard.Serves, heard.RecordProblem == nil
+	s.Controller, s.Readable, s.Stops = x.options.installation.controller(heard, x.env), heard.RecordProblem == nil, heard.StopsIn(x.at.Namespace)
+	s.Fleet = ask.Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
 	if !s.Readable {
 		s.Unread = append(s.Unread, "the record is "+ask.NotVisible+", so the state is that of the newest event: "+heard.RecordProblem.Error())
 	}
@@ -177,8 +180,7 @@ func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	if err != nil {
 		return ask.Explanation{}, err
 	}
-	entry, found := stored.Entries[live.Key()]
-	if err := x.gather(ctx, &s, live, entry, found); err != nil {
+	if err := x.gather(ctx, &s, live); err != nil {
 		return ask.Explanation{}, err
 	}
 	told, err := x.options.installation.unwritable(ctx, x.client, stored)
@@ -189,6 +191,9 @@ func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	s.Unwritable = slices.DeleteFunc(told, func(t announce.Reported) bool { return t.About != shard })
 	if err := x.details(ctx, &s); err != nil {
 		return ask.Explanation{}, err
+	}
+	if s.Entry.Decision.Reason == input.AwaitsTurn {
+		s.Fleet.First = x.first(ctx, &s)
 	}
 	return ask.Explain(s), ctx.Err()
 }
@@ -204,6 +209,7 @@ func (x *explaining) live(ctx context.Context, s *ask.Situation) (*cluster.Live,
 		return nil, err
 	}
 	live := cluster.NewLive(x.client, hashers, x.kind, x.at, x.env.Now).Tolerate()
+	live.Words = s.Fleet.Words(settings.Defaults{})
 	if err := live.Read(ctx); err != nil {
 		return nil, notFound(ctx, x.client, workloadTarget(x.kind, x.at), err)
 	}
@@ -212,21 +218,26 @@ func (x *explaining) live(ctx context.Context, s *ask.Situation) (*cluster.Live,
 }
 
 // gather reads the inputs of the controller's decision.
-func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster.Live, entry record.Entry, found bool) error {
+func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster.Live) error {
 	w, _ := live.Workload(live.Key())
+	entry, found := s.Fleet.Entries[w.Key]
 	s.Workload, s.Entry = w, entry
 	s.Namespace, _ = live.Namespace(w.Key.Namespace)
 	s.Recorded = found && (entry.TooNew || entry.UID == w.UID)
 	if !s.Recorded {
 		s.Entry = record.Entry{}
 	}
-	inputs := configs.New(configs.Options{View: live, Since: unknownSince})
+	inputs := configs.New(configs.Options{View: live, Since: unknownSince, Shared: s.Fleet.IsShared})
 	gatherer := &rollouts.Gatherer{
 		// An input on record that isn't requested here is followed through a controller flag.
-		Vocabulary: settings.Native{Defaults: settings.Defaults{Auto: s.Recorded, Quiet: x.options.quiet}},
+		Vocabulary: s.Fleet.Words(settings.Defaults{Auto: s.Recorded, Quiet: x.options.quiet}),
 		View:       live, Families: []rollouts.Family{inputs}, Read: func(context.Context) error { return nil },
 		Entry:     func(kube.Key) (record.Entry, bool) { return s.Entry, s.Recorded },
 		Revisions: x.revisions, MaxDelay: math.MaxInt64, Now: x.env.Now,
+		Safety: s.Fleet.Safety(),
+		Gatekeepers: rollouts.Gatekeepers{
+			Stopped: func(string) (string, bool) { return ask.StoppedBy(s.Stops) }, Change: s.Fleet.Change,
+		},
 	}
 	got, err := gatherer.Gather(ctx, live.Key())
 	if err != nil {
@@ -240,6 +251,22 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 // reverted.
 func (x *explaining) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 	return lineage.Revisions(ctx, x.client, w)
+}
+
+// first are the workloads that go first, as far as they can be read: the place of the others
+// depends on them.
+func (x *explaining) first(ctx context.Context, s *ask.Situation) map[kube.Key]bool {
+	namespace := x.at.Namespace
+	if len(s.Fleet.Shared) > 0 {
+		namespace = ""
+	}
+	var all []cluster.Header
+	for _, kind := range allOf(x.kinds, s.Fleet.Kinds) {
+		if found, err := cluster.Headers(ctx, x.client, kind, namespace, labels.Everything()); err == nil {
+			all = append(all, found...)
+		}
+	}
+	return ask.FirstOf(all)
 }
 
 // details reads additional information for users.

@@ -39,6 +39,11 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Re
 		named(to, "Estimate:", "%s: %s; the controller has not said so yet", e.Estimate.Reason, e.Estimate.Message)
 	}
 	named(to, "Next:", "%s", nextWords(next, e.Controller, now))
+	printStopped(to, e.Stops, e.StoppedVersions, now)
+	printSpread(to, e.Spread)
+	if e.Window != nil {
+		named(to, "Window:", "%s", windowWords(*e.Window, now))
+	}
 	printSettings(to, e.Settings)
 	printNotes(to, e.Notes)
 	printUses(to, e.Inputs, now)
@@ -61,6 +66,8 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 	for i, owner := range e.Owners {
 		named(to, firstName(i, "Owners:"), "%s", owner)
 	}
+	printStopped(to, e.Stops, e.StoppedVersions, now)
+	printSpread(to, e.Spread)
 	printSettings(to, e.Settings)
 	printNotes(to, e.Notes)
 	_, _ = fmt.Fprintln(to)

@@ -30,7 +30,8 @@ func (x *explaining) askSource(ctx context.Context) (ask.SourceExplanation, erro
 	if err != nil {
 		return ask.SourceExplanation{}, err
 	}
-	s.Controller, s.Serves, s.Entries = x.options.installation.controller(heard, x.env), heard.Serves, stored.Entries
+	s.Controller, s.Stops = x.options.installation.controller(heard, x.env), heard.StopsIn(t.Namespace)
+	s.Fleet = ask.Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
 	s.RecordHidden = heard.RecordProblem != nil
 	if s.RecordHidden {
 		s.Unread = append(s.Unread, "the record, and so who follows it, is "+ask.NotVisible+": "+heard.RecordProblem.Error())
@@ -56,8 +57,8 @@ func (x *explaining) askSource(ctx context.Context) (ask.SourceExplanation, erro
 
 // isFollowed reports whether a workload has the source on record.
 func isFollowed(s ask.Source) bool {
-	for _, entry := range s.Entries {
-		if _, follows := entry.Inputs[s.ID]; follows {
+	for key, entry := range s.Fleet.Entries {
+		if _, follows := entry.Inputs[s.ID]; follows && key.Namespace == s.Namespace {
 			return true
 		}
 	}

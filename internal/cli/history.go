@@ -48,6 +48,9 @@ BY is Lockstep where what the template shows of its inputs has changed. Of the
 current template the managed fields tell which other program wrote it last; of
 earlier ones nothing does.
 
+OUTCOME, with -o wide, is how the rollout of the current revision goes: rolling, healthy,
+failed, paused, by hand, or unknown where the workload's status doesn't show it.
+
 Events are those that the API server still has, an hour by default; -o wide shows
 those of other programs too. The command needs the permission to read the workload; without the
 permission to list its revisions or events it says so and shows the rest.`,
@@ -115,7 +118,7 @@ func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) 
 	table := commandline.NewColumns(to, 3)
 	columns := []string{"REVISION", "AGE", "PODS", "CHANGED", "BY"}
 	if wide {
-		columns = append(columns, "NAME", "INPUTS")
+		columns = append(columns, "OUTCOME", "NAME", "INPUTS")
 	}
 	table.Row(columns...)
 	for _, r := range all {
@@ -131,7 +134,7 @@ func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) 
 			cells[2] = strconv.Itoa(*r.Pods)
 		}
 		if wide {
-			cells = append(cells, r.Name, dashed(revisionInputs(r)))
+			cells = append(cells, dashed(r.Outcome), r.Name, dashed(revisionInputs(r)))
 		}
 		table.Row(cells...)
 	}

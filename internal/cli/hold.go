@@ -25,28 +25,30 @@ func newHold(env Environment) *cobra.Command {
 	var o holdOptions
 	cmd := &cobra.Command{
 		Use:   "hold KIND/NAME REASON",
-		Short: "Hold the changes of a workload, a ConfigMap or a Secret",
-		Long: `Hold the changes of a workload, a ConfigMap or a Secret, and say why.
+		Short: "Hold the changes of a workload, a ConfigMap, a Secret or a namespace",
+		Long: `Hold the changes of a workload, a ConfigMap, a Secret or a namespace, and say why.
 
 A workload that is held is not moved by the controller; what changes meanwhile gathers.
 Changes of a ConfigMap or Secret that is held are not delivered: each workload for which
-they are due waits. "lockstep release" ends the hold, and what has gathered is delivered
-in one rollout.
+they are due waits. A namespace that is held holds all of its workloads. "lockstep release"
+ends the hold, and what has gathered is delivered in one rollout. To stop everything at once,
+even in the middle of a series of evictions, use "lockstep stop".
 
 It writes the annotation lockstep.dev/hold, and needs the permissions to read and to patch the
 object. A hold that is there with another reason is replaced only with --overwrite.`,
 		Example: `  lockstep hold deployment/web 'release freeze until Monday' -n shop
-  lockstep hold cm/web-settings 'wait for the database migration' -n shop`,
+  lockstep hold cm/web-settings 'wait for the database migration' -n shop
+  lockstep hold namespace/shop 'release freeze until Monday'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || strings.TrimSpace(args[1]) == "" {
-				return usageError{errors.New("name one workload, ConfigMap or Secret and a reason, such as deployment/web 'release freeze'")}
+				return usageError{errors.New("name one workload, ConfigMap, Secret or namespace and a reason, such as deployment/web 'release freeze'")}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args[0], strings.TrimSpace(args[1]), env.Stdout)
 		},
-		ValidArgsFunction: completeTarget(&o.kube, &o.scope),
+		ValidArgsFunction: completeHeld(&o.kube, &o.scope),
 	}
 	fs := cmd.Flags()
 	o.kube.bind(fs)

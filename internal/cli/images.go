@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
@@ -95,8 +96,8 @@ func (o *imagesOptions) Validate() error {
 	if o.platforms.standard != "" && !o.follow {
 		wrong = append(wrong, errors.New("--image-default-platform: needs --images"))
 	}
-	if len(o.reads.tools) > 0 && !o.follow {
-		wrong = append(wrong, fmt.Errorf("--read-annotations=%s: needs --images", strings.Join(o.reads.tools, ",")))
+	if o.reads.reads(kubeimagedeployer.DefaultKey) && !o.follow {
+		wrong = append(wrong, fmt.Errorf("--read-annotations=%s: needs --images", kubeimagedeployer.DefaultKey))
 	}
 	if len(o.dockerConfigFor) > 0 && o.dockerConfig == "" {
 		wrong = append(wrong, errors.New("--docker-config-namespaces: needs --docker-config"))
@@ -143,8 +144,7 @@ func (o *imagesOptions) words(defaults settings.Defaults) (settings.Native, erro
 	if _, err := registry.ParsePlatform(o.platforms.standard); o.platforms.standard != "" && err != nil {
 		return settings.Native{}, fmt.Errorf("--image-default-platform: %w", err)
 	}
-	others, err := o.reads.words(o.platforms.standard)
-	return settings.Native{Defaults: defaults, Others: others}, err
+	return o.reads.words(defaults)
 }
 
 func (o *imagesOptions) wantedPlatforms() ([]v1.Platform, error) {

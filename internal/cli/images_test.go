@@ -112,9 +112,11 @@ func TestReadAnnotationsFlag(t *testing.T) {
 		args []string
 		says string
 	}{
-		"controller":    {[]string{"controller", "--images", "--read-annotations", "kube-image-deployer,keel"}, `"keel": the annotations of no such tool are read; known is kube-image-deployer`},
-		"images":        {[]string{"images", "--read-annotations", "kubeimagedeployer"}, "known is kube-image-deployer"},
-		"roll":          {[]string{"roll", "deployment/web", "-n", "shop", "--read-annotations", "keel"}, "known is kube-image-deployer"},
+		"controller":    {[]string{"controller", "--images", "--read-annotations", "kube-image-deployer,keel"}, `"keel": the annotations of no such tool are read; known are kube-image-deployer and stakater`},
+		"images":        {[]string{"images", "--read-annotations", "kubeimagedeployer"}, "known are kube-image-deployer and stakater"},
+		"roll":          {[]string{"roll", "deployment/web", "-n", "shop", "--read-annotations", "keel"}, "known are kube-image-deployer and stakater"},
+		"near":          {[]string{"lint", "--read-annotations", "staketer", "-"}, "did you mean stakater?"},
+		"no reload":     {[]string{"controller", "--images", "--reload=false", "--read-annotations", "stakater"}, "--read-annotations=stakater: needs --reload"},
 		"without them":  {[]string{"controller", "--read-annotations", "kube-image-deployer"}, "--read-annotations=kube-image-deployer: needs --images"},
 		"bad default":   {[]string{"controller", "--images", "--image-default-platform", "arm"}, `--image-default-platform: platform "arm": want os/architecture`},
 		"bad for roll":  {[]string{"roll", "deployment/web", "-n", "shop", "--image-default-platform", "arm"}, "--image-default-platform"},
@@ -127,8 +129,8 @@ func TestReadAnnotationsFlag(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", name, code, &stderr)
 		}
 	}
-	all, err := (&readOptions{tools: []string{"kube-image-deployer", "kube-image-deployer"}}).words("")
-	if err != nil || len(all) != 1 {
-		t.Errorf("named twice, it is read %d times: %v", len(all), err)
+	words, err := (&readOptions{tools: []string{"kube-image-deployer", "kube-image-deployer"}}).words(settings.Defaults{})
+	if err != nil || len(words.Others) != 1 || len(words.Reads) > 0 {
+		t.Errorf("named twice, it is read as %+v: %v", words, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
+	"github.com/lockstep-dev/lockstep/internal/adapter/killswitch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
@@ -69,6 +70,12 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 	h.Leader, h.Led, h.LeaseProblem = access.ReadLeader(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.lease})
 	if h.Serves, err = ask.ServedBy(ctx, c, installation.Leading(found, h.Leader, env.Now())); err != nil {
 		return h, ledger.Stored{}, err
+	}
+	if h.Stop, h.StoppedAt, err = killswitch.Read(ctx, c, o.namespace); unlessForbidden(err) != nil {
+		return h, ledger.Stored{}, err
+	}
+	if len(h.Serves.Shared) > 0 {
+		namespace = "" // workloads elsewhere use the same changes
 	}
 	stored, recordErr := ledger.ReadAll(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.state}, namespace)
 	h.Recorded, h.RecordProblem, h.Version = stored.Found, recordErr, stored.Version

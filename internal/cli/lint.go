@@ -107,19 +107,16 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	if err != nil {
 		return usageError{err}
 	}
-	others, err := o.reads.words("")
+	words, err := o.reads.words(settings.Defaults{})
 	if err != nil {
 		return usageError{err}
 	}
-	if file, ok := stdin.(*os.File); ok && slices.Contains(names, manifest.Stdin) && term.IsTerminal(int(file.Fd())) {
-		fmt.Fprintln(env.Stderr, "reading manifests from the terminal; end them with Ctrl-D")
-	}
-	found, err := manifest.Reader{Stdin: stdin, Recursive: o.recursive, SkipOthers: true, Generated: true, GoOn: true}.Read(names)
+	found, err := readManifests(names, o.recursive, stdin, env)
 	if err != nil {
 		return usageError{err}
 	}
 	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Unreadable: allUnreadable(found.Wrong), Result: lint.Check(found.Objects, lint.Options{
-		Kinds: kinds, Words: settings.Native{Others: others}, Complete: o.complete, Nearest: commandline.Nearest,
+		Kinds: kinds, Words: words, Complete: o.complete, Nearest: commandline.Nearest,
 	})}
 	if len(found.Objects) > 0 || o.output == formatJSON { // JSON output is never empty
 		if err := o.print(env, answer); err != nil {
@@ -128,13 +125,21 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	}
 	switch n := answer.Count(review.Error); {
 	case len(found.Wrong) > 0:
-		return usageError{answer.unreadError()}
+		return usageError{unreadError(answer.Unreadable)}
 	case len(found.Objects) == 0:
 		return usageError{fmt.Errorf("%w (render a chart first, with \"helm template\"; -R reads subdirectories)", errNoObjects)}
 	case n > 0:
 		return fmt.Errorf("%s", counted(n, "error"))
 	}
 	return nil
+}
+
+// readManifests reads every object that it can, and says so when it waits for a user to type.
+func readManifests(names []string, recursive bool, stdin io.Reader, env Environment) (manifest.Found, error) {
+	if file, ok := stdin.(*os.File); ok && slices.Contains(names, manifest.Stdin) && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprintln(env.Stderr, "reading manifests from the terminal; end them with Ctrl-D")
+	}
+	return manifest.Reader{Stdin: stdin, Recursive: recursive, SkipOthers: true, Generated: true, GoOn: true}.Read(names)
 }
 
 // allUnreadable lists the files that could not be read. Without any it is empty, not nil, so
@@ -159,13 +164,13 @@ func templateHint(e *manifest.Error) string {
 	if err != nil || !bytes.Contains(text, []byte("{{")) {
 		return ""
 	}
-	return "; this looks like a template of Helm: render it first, with \"helm template CHART | lockstep lint -\""
+	return "; this looks like a template of Helm: render it first, and pipe the output of \"helm template CHART\" to this command"
 }
 
 // unreadError lists the files that could not be read, one per line.
-func (a lintAnswer) unreadError() error {
-	all := make([]error, len(a.Unreadable))
-	for i, u := range a.Unreadable {
+func unreadError(files []unreadable) error {
+	all := make([]error, len(files))
+	for i, u := range files {
 		all[i] = &manifest.Error{File: u.File, Line: u.Line, Err: errors.New(u.Message)}
 	}
 	return errors.Join(all...)

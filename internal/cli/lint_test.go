@@ -98,7 +98,7 @@ func TestLintUsage(t *testing.T) {
 		"NoYAML":   {[]string{file(t, "a.yaml", "a: b\n---\na: [\n")}, "a.yaml:3: no manifest: "},
 		"Text":     {[]string{file(t, "a.yaml", "\nhello\n")}, "a.yaml:2: no manifest: "},
 		"Template": {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "a.yaml:2: no manifest: "},
-		"Hint":     {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "helm template CHART | lockstep lint -"},
+		"Hint":     {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "helm template CHART"},
 		"Values":   {[]string{file(t, "values.yaml", "replicas: 1\n")}, "there is no object in the files"},
 		"Output":   {[]string{"-", "-o", "yaml"}, `--output "yaml": want text or json`},
 		"Kind":     {[]string{"-", "--kind", "x"}, "--kind"},
@@ -143,7 +143,7 @@ func TestLintTellsPrograms(t *testing.T) {
 		"Alone":   {[]string{broken}, exitUsage, 0, []place{noAnchor}},
 		"Missing": {[]string{"nowhere.yaml"}, exitUsage, 0, []place{{"nowhere.yaml", "no such file or directory", 0}}},
 		"Beside": {[]string{broken, file(t, "web.yaml", wrong), template}, exitUsage, 4, []place{noAnchor, {
-			template, `no manifest: did not find expected node content; this looks like a template of Helm: render it first, with "helm template CHART | lockstep lint -"`, 2,
+			template, `no manifest: did not find expected node content; this looks like a template of Helm: render it first, and pipe the output of "helm template CHART" to this command`, 2,
 		}}},
 		"NoObject": {[]string{file(t, "values.yaml", "replicas: 1\n")}, exitUsage, 0, []place{}},
 		"AllRead":  {[]string{file(t, "web.yaml", wrong)}, exitFailed, 4, []place{}},
@@ -177,5 +177,35 @@ func TestLintGenerated(t *testing.T) {
 	stdout, _, code := command(t, "lint", file(t, "a.yaml", text))
 	if code != exitFailed || !strings.Contains(stdout, "a.yaml:5: error: configmap/app-: annotation lockstep.dev/relod") {
 		t.Errorf("exit code %d:\n%s", code, stdout)
+	}
+}
+
+// TestLintReadsOthers: annotations of another tool are checked as the controller reads them.
+func TestLintReadsOthers(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  annotations:
+    configmap.reloader.stakater.com/reload: gone
+    deployment.reloader.stakater.com/pause-period: 5m
+spec:
+  template:
+    spec:
+      containers: [{name: web, image: web}]
+`
+	name := file(t, "web.yaml", text)
+	stdout, _, code := command(t, "lint", "--complete", "--read-annotations", "stakater", name)
+	for _, want := range []string{":7: warning: deployment/web: annotation deployment.reloader.stakater.com/pause-period: Lockstep doesn't pause", "configmap/gone, which the annotation lists, is in none"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q isn't reported:\n%s", want, stdout)
+		}
+	}
+	if code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	if stdout, _, code = command(t, "lint", "--complete", name); stdout != "" || code != exitOK {
+		t.Errorf("without the flag, exit code %d:\n%s", code, stdout)
 	}
 }

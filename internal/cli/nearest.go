@@ -25,7 +25,11 @@ func notFound(ctx context.Context, c client.Client, t target, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	return fmt.Errorf("%s not found in namespace %s%s", t, t.Namespace, nearNames(ctx, c, t))
+	where := ""
+	if t.Namespace != "" {
+		where = " in namespace " + t.Namespace
+	}
+	return fmt.Errorf("%s not found%s%s", t, where, nearNames(ctx, c, t))
 }
 
 // nearNames is a hint at objects with similar names. Without permission to list them it is

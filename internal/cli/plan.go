@@ -108,7 +108,7 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 		return err
 	}
 	with := ask.PlanOptions{
-		Serves: heard.Serves,
+		Serves: heard.Serves, Stop: heard.Stop,
 		Client: c, Kinds: within.kinds, Namespace: within.namespace, Now: env.Now(),
 		Record: ledger.NewReading(c, o.installation.namespace, o.installation.state), Installation: o.installation.namespace,
 		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe},
@@ -160,6 +160,9 @@ func printPlan(to io.Writer, p ask.Plan, wide bool) error {
 		case s.Change == ask.Assumed:
 			tell("%s in %s is not visible to you: assumed to change", s.Source, s.Namespace)
 		}
+		if s.Spread != nil {
+			tell("%s in %s: %s", s.Source, s.Namespace, plannedSpread(*s.Spread))
+		}
 	}
 	if len(p.Others) > 0 {
 		tell("%s", others(p.Others))
@@ -168,6 +171,24 @@ func printPlan(to io.Writer, p ask.Plan, wide bool) error {
 		tell("%s", note)
 	}
 	return err
+}
+
+// plannedSpread describes how a change would reach the workloads.
+func plannedSpread(s ask.PlannedSpread) string {
+	words := fmt.Sprintf("%d workloads would roll", s.Rolls)
+	if s.AtMost == 1 {
+		return words + ", one after the other"
+	}
+	if s.Steps {
+		words += ": 1 first, then 2, then 4 and so on, each step after the previous one is healthy"
+	}
+	if s.First != "" {
+		words += "; the first is " + s.First
+	}
+	if s.AtMost > 0 {
+		words += fmt.Sprintf("; at most %d at the same time", s.AtMost)
+	}
+	return words
 }
 
 func printPlanned(to io.Writer, all []ask.PlannedWorkload, wide bool) error {

@@ -21,8 +21,9 @@ func newRelease(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME",
 		Short: "End a hold, and accept what was reverted from a workload",
-		Long: `End the hold of a workload, a ConfigMap or a Secret. What has gathered is delivered, in one
-rollout. A hold whose annotation "kubectl rollout undo" removed counts until then, and ends
+		Long: `End the hold of a workload, a ConfigMap, a Secret or a namespace. What has gathered is
+delivered, in one rollout. The hold of a namespace ends only with that of the namespace, not of
+one of its workloads. A hold whose annotation "kubectl rollout undo" removed counts until then, and ends
 with this command too.
 
 Of a workload, also accept what was reverted, without a rollout. After "kubectl rollout
@@ -35,12 +36,13 @@ It removes the annotation lockstep.dev/hold, and writes lockstep.dev/release on 
 which the controller carries out once. It needs the permissions to read and to patch the object,
 and none on the controller's own objects.`,
 		Example: `  lockstep release deployment/web -n shop
-  lockstep release cm/web-settings -n shop`,
+  lockstep release cm/web-settings -n shop
+  lockstep release namespace/shop`,
 		Args: oneTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args[0], env.Stdout)
 		},
-		ValidArgsFunction: completeTarget(&o.kube, &o.scope),
+		ValidArgsFunction: completeHeld(&o.kube, &o.scope),
 	}
 	fs := cmd.Flags()
 	o.kube.bind(fs)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/killswitch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
@@ -71,7 +72,8 @@ delivered too: --force delivers them.
 
 Without --now the command waits until the workload's sources have been unchanged
 for --quiet, and refuses to roll out a workload or source that carries a hold. An image that
-is quarantined or contested then stays as it is.`,
+is quarantined or contested then stays as it is. A stop ("lockstep stop"), a maintenance window, and
+the order in which a change reaches workloads don't count here: you decide.`,
 		Example: `  lockstep roll deployment/web -n shop
   lockstep roll statefulset/db --now
   lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
@@ -108,10 +110,11 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return usageError{err}
 	}
-	words, err := o.images.words(settings.Defaults{Auto: true, Quiet: o.quiet})
+	words, err := o.images.words(settings.Defaults{Quiet: o.quiet})
 	if err != nil {
 		return usageError{err}
 	}
+	words.Defaults.Auto = true // This workload was named.
 	c, err := o.kube.client()
 	if err != nil {
 		return err
@@ -122,6 +125,11 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	}
 	if err != nil {
 		return err
+	}
+	if stop, _, err := killswitch.Read(ctx, c, o.ownNS); err == nil { // Without permission to read it, nothing is noted.
+		if reason, stopped := stop.For(namespace); stopped {
+			_, _ = fmt.Fprintf(env.Stderr, "note: automatic changes are stopped (%s); this rollout is carried out all the same\n", reasonText(reason))
+		}
 	}
 	r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, run.Hashers(key), kind, at, env.Now)}
 	known, found, err := ledger.ReadEntry(ctx, c, o.ownNS, o.state, r.live.Key())

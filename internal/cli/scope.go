@@ -62,9 +62,12 @@ func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
 	return s, nil
 }
 
-// target returns the named object, and a client to change it.
+// target returns the named object, which may be a namespace, and a client to change it.
 func (o *scopeOptions) target(k *kubeOptions, name string) (target, client.Client, error) {
-	t, err := parseTarget(name, cmp.Or(o.namespace, k.namespace()), o.kinds)
+	t, is, err := namespaceNamed(name)
+	if !is {
+		t, err = parseTarget(name, cmp.Or(o.namespace, k.namespace()), o.kinds)
+	}
 	if err != nil {
 		return target{}, nil, usageError{err}
 	}
@@ -75,7 +78,7 @@ func (o *scopeOptions) target(k *kubeOptions, name string) (target, client.Clien
 // oneTarget accepts only the name of one object that can be held.
 func oneTarget(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageError{errors.New("name one workload, ConfigMap or Secret, such as deployment/web")}
+		return usageError{errors.New("name one workload, ConfigMap, Secret or namespace, such as deployment/web")}
 	}
 	return nil
 }

@@ -69,7 +69,9 @@ permission to read the record, STATE is that of the newest event of each workloa
 // statusAnswer is the output of the command.
 type statusAnswer struct {
 	Controller ask.Controller `json:"controller"`
-	Workloads  []ask.Summary  `json:"workloads"`
+	// Stops are what an operator stopped.
+	Stops     []ask.Stop    `json:"stops,omitempty"`
+	Workloads []ask.Summary `json:"workloads"`
 	// Notes list what could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -96,6 +98,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 	var (
 		before     map[string]ask.Summary
 		controller ask.Controller
+		stops      []ask.Stop
 	)
 	return ledger.WhenChanged(ctx, c, o.installation.namespace, func(ctx context.Context) error {
 		answer, err := o.ask(ctx, c, env, within)
@@ -103,11 +106,16 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 			return err
 		}
 		first, isOther := before == nil, !reflect.DeepEqual(controller, answer.Controller)
+		areOther := !reflect.DeepEqual(stops, answer.Stops)
 		changed, now := changedRows(before, answer.Workloads)
-		before, controller, answer.Workloads = now, answer.Controller, changed
+		before, controller, stops, answer.Workloads = now, answer.Controller, answer.Stops, changed
 		if !first && isOther && o.output.isForUsers() {
 			_ = say(env.Stderr, "%s", controllerWords(controller, env.Now()))
 		}
+		if !first && areOther && o.output.isForUsers() {
+			printStops(env.Stderr, stops, env.Now())
+		}
+		isOther = isOther || areOther
 		if !first && len(changed) == 0 && (!isOther || o.output.isForUsers()) {
 			return nil
 		}
@@ -164,7 +172,7 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 		return answer, denied
 	}
 	if heard.RecordProblem == nil {
-		known.Entries = stored.Entries
+		known.Entries, known.Changes = stored.Entries, stored.Changes
 		unwritable, err := o.installation.unwritable(ctx, c, stored)
 		if err != nil {
 			return answer, err
@@ -181,6 +189,7 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 		}
 	}
 	answer.Controller, answer.Workloads = o.installation.controller(heard, env), ask.StatusOf(known)
+	answer.Stops = heard.StopsIn(within.namespace)
 	return answer, unlessForbidden(err)
 }
 
@@ -201,6 +210,7 @@ func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) 
 			if err := printController(env.Stderr, answer.Controller, env.Now()); err != nil {
 				return err
 			}
+			printStops(env.Stderr, answer.Stops, env.Now())
 			for _, note := range answer.Notes {
 				_ = say(env.Stderr, "%s", note)
 			}
@@ -243,7 +253,8 @@ func stateColour(s ask.Report) string {
 		return ""
 	}
 	switch input.Reason(s.Reason) {
-	case input.QuietWindow, input.Evicting, input.GenerationNotObserved, input.Changed:
+	case input.QuietWindow, input.Evicting, input.GenerationNotObserved, input.Changed,
+		input.AwaitsTurn, input.AwaitsWindow, input.AwaitsWorkload, input.Damped:
 		return colourWaits
 	default:
 		return colourStuck

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
 )
@@ -24,7 +25,7 @@ func saying(t *testing.T, program string, args []string, environ ...string) said
 	code := cli.Run(t.Context(), args, cli.Environment{
 		Program: program, Version: "1.2.3", Stdout: &stdout, Stderr: &stderr,
 		Lookup:  func(name string) (string, bool) { value, ok := variables[name]; return value, ok },
-		Environ: func() []string { return environ },
+		Environ: func() []string { return environ }, Now: time.Now,
 	})
 	return said{stdout.String(), stderr.String(), code}
 }
@@ -50,7 +51,7 @@ func TestMistakesAreShort(t *testing.T) {
 		"NoValue":      {"a flag at the end", "controller --quiet", "--quiet needs a value"},
 		"Kind":         {"which kind may be meant", "roll deploymnt/web", `workload "deploymnt/web": unknown kind "deploymnt"; did you mean deployment?`},
 		"Target":       {"what can be held", "hold pod/web why", "cronjob (cj), rollout (ro); --kind adds another kind; configmap (cm) and secret are accepted too"},
-		"NoReason":     {"a hold has a reason", "hold deploy/web", "name one workload, ConfigMap or Secret and a reason"},
+		"NoReason":     {"a hold has a reason", "hold deploy/web", "name one workload, ConfigMap, Secret or namespace and a reason"},
 		"Shell":        {"which shell may be meant", "completion basj", `no completion for "basj", want bash|zsh|fish|powershell; did you mean bash?`},
 		"NoShell":      {"which ones there are", "completion", "name one shell: bash|zsh|fish|powershell"},
 		"LogLevel":     {"what is accepted", "controller --log-level loud", `--log-level "loud": want debug, info, warn or error`},

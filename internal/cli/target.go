@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,7 +20,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 )
 
-// target is an object whose annotations a user changes: a workload, a ConfigMap or a Secret.
+// target is an object whose annotations a user changes: a workload, a ConfigMap, a Secret or a
+// namespace.
 type target struct {
 	schema.GroupVersionKind
 	client.ObjectKey
@@ -65,11 +67,33 @@ func workloadTarget(kind kube.Kind, at client.ObjectKey) target {
 	return target{GroupVersionKind: kind.GroupVersionKind, ObjectKey: at, called: kind.Name(), isWorkload: true}
 }
 
+// namespaceTarget is a namespace.
+func namespaceTarget(name string) target {
+	return target{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ObjectKey: client.ObjectKey{Name: name}, called: "namespace"}
+}
+
+// namespaceNamed parses "namespace/shop" and "ns/shop".
+func namespaceNamed(text string) (t target, is bool, err error) {
+	called, name, _ := strings.Cut(text, "/")
+	switch strings.ToLower(called) {
+	case "namespace", "namespaces", "ns":
+	default:
+		return target{}, false, nil
+	}
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return target{}, true, fmt.Errorf("%q: no valid name: %s", text, wrong[0])
+	}
+	return namespaceTarget(name), true, nil
+}
+
 // String is the form for users: "deployment/web".
 func (t target) String() string { return t.called + "/" + t.Name }
 
 // command is a command line about it, such as "lockstep release deployment/web -n shop".
 func (t target) command(program, verb string) string {
+	if t.Namespace == "" {
+		return fmt.Sprintf("%s %s %s", program, verb, t)
+	}
 	return fmt.Sprintf("%s %s %s -n %s", program, verb, t, t.Namespace)
 }
 

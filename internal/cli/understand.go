@@ -19,7 +19,7 @@ func understand(arguments []string, variable func(string) (string, bool)) (insta
 	if len(arguments) == 0 || arguments[0] != "controller" {
 		return installation.Configured{}, false
 	}
-	o := controllerOptions{rollouts: rollouts.DefaultOptions()}
+	o := controllerOptions{rollouts: rollouts.SafeOptions()}
 	fs := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.bind(fs)
 	if err := fs.Parse(arguments[1:]); err != nil {
@@ -46,9 +46,13 @@ func (o *controllerOptions) configured() (installation.Configured, error) {
 		return installation.Configured{}, err
 	}
 	c := installation.Configured{
-		Kinds: options.Scope.Kinds, Watched: o.scope.namespaces, Selector: options.Scope.Selector, Lease: o.lease(), State: o.own.Record, Key: o.own.Key,
+		Kinds: options.Scope.Kinds, Watched: o.scope.namespaces, Selector: options.Scope.Selector,
+		Own:    installation.Own{Lease: o.lease(), State: o.own.Record, Key: o.own.Key, NotifyFile: options.NotifyFile},
 		Reload: o.reload, Images: o.images.follow, Pods: o.pods, PlainHTTP: o.images.plainHTTP,
 		Words: options.Words,
+		Pace: installation.Pace{
+			Ramp: o.rollouts.Safety.Ramp, AtMost: o.rollouts.Safety.MaxRolling, StopAfter: o.rollouts.Safety.StopAfter, Shared: options.Shared, Window: o.rollouts.Safety.Window,
+		},
 		Permissions: func(own string) []access.Permission {
 			asked := options
 			asked.Own.Namespace = own

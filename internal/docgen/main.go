@@ -84,7 +84,7 @@ func annotationsPage() string {
 	}
 	return "# Annotations and labels\n\nWhat is not understood is reported by a warning event on the workload, which names the\n" +
 		"annotation, the value and what is accepted; a workload whose own setting it is\n" +
-		"is left alone until it is corrected. Unknown keys, and values of a namespace or a source, have no effect;\n" +
+		"is left alone until it is corrected. Unknown keys, values of a namespace or a source, and `first`, `after` and `window` have no effect then;\n" +
 		"only `lockstep.dev/observe` of a namespace counts as `true` when it is not understood.\n\n" + t.String()
 }
 

@@ -223,6 +223,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 		"--secure-port=0",
 		"--service-account-private-key-file="+c.file(serviceAccountFile),
 		"--root-ca-file="+c.file(caFile),
+		"--kube-api-qps=1000", "--kube-api-burst=1000", // The default of 20 a second would pace every test with many rollouts.
 	)
 	if err != nil {
 		return err

@@ -43,6 +43,7 @@ func Packages() []Package {
 		{"nginx", "reload a real nginx", []string{"nginx"}},
 		{"postgresql", "reload a real PostgreSQL", []string{"/usr/lib/postgresql/*/bin/postgres"}},
 		{"prometheus", "reload a real Prometheus, and check the alerts", []string{"prometheus", "promtool"}},
+		{"prometheus-alertmanager", "receive messages in a real Alertmanager", []string{"prometheus-alertmanager"}},
 		{"unbound", "reload a real Unbound", []string{"unbound"}},
 		{"strace", "see which system calls the agent makes", []string{"strace"}},
 		{"curl", "play the sessions of the documentation", []string{"curl"}},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -48,12 +49,14 @@ func (e Environment) HandToLibraries(log logr.Logger) {
 type LogOptions struct {
 	JSON  bool
 	Level slog.Level
+	// Lower spells levels debug, info, warning and error instead of DEBUG, INFO, WARN and ERROR.
+	Lower bool
 }
 
 // Logger makes the logger of a process that stops at the end of ctx, and passes it to the
 // libraries too.
 func (e Environment) Logger(ctx context.Context, w io.Writer, o LogOptions) logr.Logger {
-	options := &slog.HandlerOptions{Level: o.Level, ReplaceAttr: plainLevel}
+	options := &slog.HandlerOptions{Level: o.Level, ReplaceAttr: o.plainLevel}
 	var handler slog.Handler = slog.NewTextHandler(w, options)
 	if o.JSON {
 		handler = slog.NewJSONHandler(w, options)
@@ -64,11 +67,22 @@ func (e Environment) Logger(ctx context.Context, w io.Writer, o LogOptions) logr
 }
 
 // plainLevel writes DEBUG for every level below info; logr has many of them.
-func plainLevel(_ []string, a slog.Attr) slog.Attr {
-	if level, ok := a.Value.Any().(slog.Level); ok && a.Key == slog.LevelKey && level < slog.LevelInfo {
-		return slog.String(slog.LevelKey, slog.LevelDebug.String())
+func (o LogOptions) plainLevel(_ []string, a slog.Attr) slog.Attr {
+	level, ok := a.Value.Any().(slog.Level)
+	if !ok || a.Key != slog.LevelKey {
+		return a
 	}
-	return a
+	if level < slog.LevelInfo {
+		level = slog.LevelDebug
+	}
+	word := level.String()
+	switch {
+	case o.Lower && level == slog.LevelWarn:
+		word = "warning"
+	case o.Lower:
+		word = strings.ToLower(word)
+	}
+	return slog.String(slog.LevelKey, word)
 }
 
 // gcPercent lets the heap grow by half between two collections instead of doubling. Nearly all

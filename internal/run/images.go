@@ -95,7 +95,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	inputs := images.New(images.Options{
 		Watch:       func(q imagewatch.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
 		Credentials: o.Registries.Credentials(pulls),
-		Platforms:   platforms, Now: p.options.Now, Exceeded: metrics.Exceeded,
+		Platforms:   platforms, Shared: p.isShared, Now: p.options.Now, Exceeded: metrics.Exceeded,
 	})
 	p.options.Server.Metrics.MustRegister(images.NewCollector(inputs))
 	if nodePlatforms != nil {

@@ -11,7 +11,7 @@ import (
 // FixedMapper knows the few kinds that are used, core kinds by name, and that of a permission
 // review. So discovery isn't needed: an aggregated API that does not respond must not block the
 // start.
-func FixedMapper(workloads []kube.Kind, sources ...string) meta.RESTMapper {
+func FixedMapper(workloads []kube.Kind, sources ...string) *meta.DefaultRESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	for _, kind := range sources {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
@@ -20,14 +21,18 @@ type Options struct {
 	Scope Scope
 	Words settings.Native
 	// Reload follows ConfigMaps and Secrets.
-	Reload    bool
+	Reload bool
+	// Shared are the sources whose change is one change in all namespaces.
+	Shared    []input.ID
 	Follow    rollouts.Options
 	Rollout   Rollout
 	Revisions Revisions
 	Images    Images
-	Server    server.Options
-	Version   string
-	Now       func() time.Time
+	// NotifyFile has the notification targets; empty for none.
+	NotifyFile string
+	Server     server.Options
+	Version    string
+	Now        func() time.Time
 }
 
 // Own are the controller's own objects: their namespace, the name prefix of the ConfigMaps with

@@ -15,11 +15,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/killswitch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
+	"github.com/lockstep-dev/lockstep/internal/adapter/notify"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -38,8 +40,12 @@ type parts struct {
 	client  client.WithWatch
 	cache   *cluster.Cache
 	records *ledger.Records
-	// announcer writes events once the manager runs.
-	announcer *announce.Announcer
+	// announcer notifies users once the manager runs; notifier is the part of it that writes to
+	// notification targets, nil without.
+	announcer rollouts.Announcer
+	notifier  *notify.Notifier
+	// stops is the kill switch.
+	stops *killswitch.Switch
 	// ownership is nil when revisions are not attached.
 	ownership *ownership.Watch
 	// keyProblem is the result of the last attempt to read the installation key, nil before the
@@ -61,12 +67,15 @@ func Controller(ctx context.Context, o Options) error {
 	}
 	p := newParts(&o, c, o.Server.Log)
 	o.Server.Ready = p.ready
-	return server.Run(ctx, o.Server, p.setup)
+	err = server.Run(ctx, o.Server, p.setup)
+	p.notifier.Flush(ctx)
+	return err
 }
 
 func newParts(o *Options, c client.WithWatch, log logr.Logger) *parts {
 	p := &parts{options: o, log: log, client: c}
 	p.cache = cluster.NewCache(c, p.cacheOptions())
+	p.stops = p.newSwitch()
 	p.permissions = access.NewPermissions(c, o.permissions())
 	p.permissions.Report = missingLog(log, p.cache.Status)
 	p.records = ledger.New(c, ledger.Options{
@@ -81,7 +90,7 @@ func newParts(o *Options, c client.WithWatch, log logr.Logger) *parts {
 func (p *parts) cacheOptions() cluster.CacheOptions {
 	o := cluster.CacheOptions{
 		Namespaces: p.options.Scope.Namespaces, Selector: p.options.Scope.Selector, Kinds: p.options.Scope.Kinds,
-		Vocabulary: p.options.Words, Now: p.options.Now,
+		Vocabulary: p.options.Words, Together: len(p.options.Shared) > 0, Now: p.options.Now,
 		Report: func(s mirror.Sync) { ReportStatus(p.log, s) },
 	}
 	if p.options.Reload {
@@ -97,17 +106,23 @@ func (p *parts) cacheOptions() cluster.CacheOptions {
 // loop and the record writer, which only the leader runs.
 func (p *parts) setup(mgr ctrl.Manager) error {
 	p.options.Server.Metrics.MustRegister(monitoring.NewCollector(p.cache, p.counted(), p.ownershipStatus))
-	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
+	if err := mgr.Add(OnEveryReplica(p.watch)); err != nil {
 		return err
 	}
-	if err := mgr.Add(onEveryReplica(p.permissions.Run)); err != nil {
+	if err := mgr.Add(OnEveryReplica(p.permissions.Run)); err != nil {
 		return err
 	}
-	var err error
-	if p.announcer, err = announce.NewAnnouncer(mgr.GetConfig(), announce.Reporter, p.options.Server.Metrics); err != nil {
+	events, err := announce.NewAnnouncer(mgr.GetConfig(), announce.Reporter, p.options.Server.Metrics)
+	if err != nil {
 		return err
 	}
-	if err := mgr.Add(manager.RunnableFunc(p.announcer.Run)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(events.Run)); err != nil {
+		return err
+	}
+	if p.announcer, err = p.addNotify(mgr, events); err != nil {
+		return err
+	}
+	if err := p.addSwitch(mgr); err != nil {
 		return err
 	}
 	revisions, err := p.addRevisions(mgr)
@@ -144,18 +159,19 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*rollouts.Reconciler, error) {
 	d := rollouts.Dependencies{
 		Vocabulary: p.options.Words, Cluster: p.cache, Families: []rollouts.Family{p.configs()}, Records: p.records,
 		Roller: mover, Installation: p.options.Own.Namespace, Room: p.records,
-		Announcer: p.announcer,
-		Advice:    revertedAdvice,
-		Revisions: p.revisions,
-		Metrics:   p.options.Server.Metrics,
-		Log:       p.log, Now: p.options.Now,
+		Announcer:   p.announcer,
+		Advice:      revertedAdvice,
+		Revisions:   p.revisions,
+		Gatekeepers: p.gatekeepers(),
+		Metrics:     p.options.Server.Metrics,
+		Log:         p.log, Now: p.options.Now,
 	}
 	if p.options.Rollout.Pods {
 		d.OnPods.Pods, d.OnPods.Prompt = patcher.NewPods(p.client), p.records
 	} else {
 		d.OnPods.Off = "start the controller with --pod-strategies"
 	}
-	var wakers []cluster.Waker
+	wakers := []cluster.Waker{p.stops}
 	if !p.options.Images.Enabled {
 		d.Families = append(d.Families, rollouts.Off{
 			Reason: input.ImagesOff, Asked: askedImages, Advice: "this controller follows no images; start it with --images",
@@ -168,13 +184,18 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*rollouts.Reconciler, error) {
 		d.Families, wakers = append(d.Families, inputs), append(wakers, inputs)
 	}
 	loop := rollouts.New(p.options.Follow, d)
-	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, wakers...) })
+	wakers = append(wakers, loop)
+	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) {
+		if p.awaitSwitch(ctx) {
+			cluster.Feed(ctx, p.cache, p.records, add, wakers...)
+		}
+	})
 }
 
 // configs is the family of ConfigMaps and Secrets, or its replacement when it is off.
 func (p *parts) configs() rollouts.Family {
 	if p.options.Reload {
-		return configs.New(configs.Options{View: p.cache, Since: p.since})
+		return configs.New(configs.Options{View: p.cache, Since: p.since, Shared: p.isShared})
 	}
 	return rollouts.Off{
 		Reason: input.ReloadOff, Asked: askedSources, Advice: "this controller follows no ConfigMaps and Secrets; start it without --reload=false",
@@ -236,6 +257,9 @@ func (p *parts) watch(ctx context.Context) error {
 	}
 	p.key.Store(&key)
 	var watches wait.Group
+	if !p.options.IsIdle() {
+		watches.StartWithContext(ctx, func(ctx context.Context) { p.stops.Watch(ctx, p.client) })
+	}
 	if p.options.rollsOut() {
 		watches.StartWithContext(ctx, p.records.Watch)
 	}
@@ -268,11 +292,11 @@ func ReportStatus(log logr.Logger, s mirror.Sync) {
 	log.Error(s.Err, "cannot follow; trying again", "resource", s.Resource)
 }
 
-// onEveryReplica is a part that runs whether or not this process leads.
-type onEveryReplica func(context.Context) error
+// OnEveryReplica is a part that runs whether or not this process leads.
+type OnEveryReplica func(context.Context) error
 
 // Start implements manager.Runnable.
-func (f onEveryReplica) Start(ctx context.Context) error { return f(ctx) }
+func (f OnEveryReplica) Start(ctx context.Context) error { return f(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (f onEveryReplica) NeedLeaderElection() bool { return false }
+func (f OnEveryReplica) NeedLeaderElection() bool { return false }

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // Needs is every permission that the controller needs. Where namespaces are selected by label,
@@ -186,6 +187,8 @@ func (o *Options) watchPermissions() []access.Permission {
 	}
 	if o.rollsOut() {
 		follow(access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true})
+	} else {
+		follow(access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Name: settings.StopName, Use: "the kill switch", Vital: true})
 	}
 	if o.Images.Enabled && o.Images.fixedPlatforms(o.Words.Defaults.Platform) == nil {
 		all = append(all, verbs(access.Permission{Resource: resource("", "nodes"), Use: "the platforms that images must have"}, "list")...)

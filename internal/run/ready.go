@@ -24,6 +24,9 @@ func (p *parts) ready() server.Readiness {
 	if p.options.rollsOut() {
 		all = append(all, p.records.Status())
 	}
+	if !p.options.IsIdle() {
+		all = append(all, p.stops.Status())
+	}
 	missing, known := p.permissions.Missing()
 	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Permission) bool {
 		return slices.ContainsFunc(all, func(s mirror.Sync) bool { return s.NotInstalled() && s.Resource == r.Follows })
@@ -34,6 +37,8 @@ func (p *parts) ready() server.Readiness {
 	}
 	// Without the namespaces, it isn't known what to follow.
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
+	// Without the kill switch, an operator can't stop this process.
+	ready.OK = ready.OK && !p.stops.Status().Forbidden()
 	ready = withPermissions(ready, append(missing, p.missingToAttach()...), known)
 	return withUnwritable(withNewerEntries(ready, p.records.TooNew()), p.records.Unwritable())
 }

@@ -21,8 +21,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 	p.ownership = ownership.New(p.cache, ownership.Options{
 		Now:    p.options.Now,
 		Report: func(s mirror.Sync) { ReportStatus(p.log, s) },
-		// A namespace's observe setting must be known before anything is written.
-		Ready:   p.cache.Defaults,
+		// A namespace's observe setting and the kill switch must be known before anything is written.
+		Ready:   func() bool { return p.cache.Defaults() && p.stops.Status().Synced },
 		Secrets: p.options.Revisions.Secrets,
 	})
 	if err := p.addAttachPermissions(mgr); err != nil {
@@ -36,6 +36,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 			return ownership.AddOwners(ctx, p.client, object, uid, owners)
 		},
 		Observes:  p.observes,
+		Stopped:   p.stops.For,
 		Announcer: p.announcer,
 		Metrics:   p.options.Server.Metrics,
 		Log:       p.log, Now: p.options.Now,
@@ -51,7 +52,7 @@ func (p *parts) addAttachPermissions(mgr ctrl.Manager) error {
 	}
 	p.attachPermissions = access.NewPermissions(p.client, p.options.attachPermissions())
 	p.attachPermissions.Report = missingLog(p.log, p.cache.Status)
-	return mgr.Add(onEveryReplica(func(ctx context.Context) error {
+	return mgr.Add(OnEveryReplica(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -31,6 +31,7 @@ func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
 			return
 		case <-ticker.C:
 		}
+		p.sweepChanges()
 		if !p.cache.KnowsNamespaces() {
 			continue
 		}

@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/core/legacy"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
+)
+
+// convertOptions are the flags of "lockstep convert".
+type convertOptions struct {
+	from      string
+	files     []string
+	recursive bool
+	output    string
+}
+
+func newConvert(env Environment) *cobra.Command {
+	var o convertOptions
+	cmd := &cobra.Command{
+		Use:   "convert --from TOOL -f FILE|DIRECTORY|-...",
+		Short: "Print the annotations that replace those of another tool, without a cluster",
+		Long: `Print the annotations that replace those of another tool, for each object of the manifests
+that has any. Nothing is changed. The output is YAML with the objects' names and their new
+annotations, which can be pasted or used as a patch of kustomize. Comments list the annotations
+that have no counterpart, and what Lockstep does instead. Contents of ConfigMaps and Secrets
+aren't printed.
+
+Tools: ` + strings.Join(convertTools(), ", ") + `.
+
+"lockstep controller --read-annotations" reads the old annotations where they are.
+
+Exit codes: 0 done, even when something has no counterpart; 1 a file that can't be read; 2 used
+wrongly.`,
+		Example: `  lockstep convert --from stakater -f deploy/
+  kustomize build . | lockstep convert --from stakater -f -
+  helm template web ./chart | lockstep convert --from kube-image-deployer -f - -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.files = append(o.files, args...) // The shell expands "-f *.yaml" to further arguments.
+			return o.run(cmd.InOrStdin(), env)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.from, "from", "", "the tool whose annotations are converted: "+strings.Join(convertTools(), ", "))
+	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory, or - for the standard input; may be repeated")
+	fs.BoolVarP(&o.recursive, "recursive", "R", false, "read the directories below directories as well")
+	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(convertFormats(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(convertTools(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(convertFormats(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func convertTools() []string {
+	return []string{toolStakater, kubernetesreloader.Name, kubeimagedeployer.DefaultKey}
+}
+
+func convertFormats() []string { return []string{formatText, formatJSON, formatYAML} }
+
+// convertAnswer is the output of the command.
+type convertAnswer struct {
+	Objects []converted `json:"objects"`
+	// Unchanged is the number of objects without anything to convert.
+	Unchanged  int          `json:"unchanged"`
+	Files      int          `json:"files"`
+	Unreadable []unreadable `json:"unreadable"`
+}
+
+// converted is an object with annotations of the tool.
+type converted struct {
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	Object    string `json:"object"`
+	Namespace string `json:"namespace,omitempty"`
+	// Annotations are the new ones.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// WithoutCounterpart are old annotations, and what Lockstep does instead.
+	WithoutCounterpart map[string]string `json:"withoutCounterpart,omitempty"`
+
+	object manifest.Object
+}
+
+func (o *convertOptions) run(stdin io.Reader, env Environment) error {
+	switch {
+	case o.from == "":
+		return usageError{fmt.Errorf("--from: name the tool: %s", strings.Join(convertTools(), ", "))}
+	case !slices.Contains(convertTools(), o.from):
+		return usageError{fmt.Errorf("--from %q: want one of %s%s", o.from, strings.Join(convertTools(), ", "), commandline.Hint(o.from, "", convertTools()))}
+	case !slices.Contains(convertFormats(), o.output):
+		return usageError{fmt.Errorf("--output %q: want one of %s%s", o.output, strings.Join(convertFormats(), ", "), commandline.Hint(o.output, "", convertFormats()))}
+	case len(o.files) == 0:
+		return usageError{errors.New("-f: name a file, a directory or -")}
+	}
+	found, err := readManifests(o.files, o.recursive, stdin, env)
+	if err != nil {
+		return err
+	}
+	answer := convertAnswer{Objects: []converted{}, Files: found.Files}
+	for _, object := range found.Objects {
+		one, err := o.convert(object)
+		switch {
+		case err != nil:
+			found.Wrong = append(found.Wrong, err)
+		case len(one.Annotations)+len(one.WithoutCounterpart) > 0:
+			answer.Objects = append(answer.Objects, one)
+		default:
+			answer.Unchanged++
+		}
+	}
+	answer.Unreadable = allUnreadable(found.Wrong)
+	if err := o.print(env, answer); err != nil {
+		return err
+	}
+	switch {
+	case len(answer.Unreadable) > 0:
+		return unreadError(answer.Unreadable)
+	case len(found.Objects) == 0:
+		return errNoObjects
+	}
+	return nil
+}
+
+// convert converts the annotations of one object, except those that it already has in both forms.
+func (o *convertOptions) convert(object manifest.Object) (converted, error) {
+	c := converted{File: object.File, Line: object.Line, Object: strings.ToLower(object.GetKind()) + "/" + cmp.Or(object.GetName(), object.GetGenerateName()), Namespace: object.GetNamespace(), object: object}
+	own, err := annotationsAt(object)
+	if err != nil {
+		return c, err
+	}
+	t, err := o.translate(object, own)
+	if err != nil {
+		return c, err
+	}
+	if _, ours := own[settings.Reload]; ours && o.from != kubeimagedeployer.DefaultKey {
+		return c, nil
+	}
+	maps.DeleteFunc(t.Annotations, func(key, _ string) bool { _, ours := own[key]; return ours })
+	c.Annotations, c.WithoutCounterpart = t.Annotations, t.Lost
+	return c, nil
+}
+
+// translate translates the annotations of an object. Workloads are those that Lockstep follows,
+// and Jobs.
+func (o *convertOptions) translate(object manifest.Object, own map[string]string) (settings.Translation, error) {
+	path, isWorkload := templateOf(object)
+	switch {
+	case o.from == toolStakater && isWorkload:
+		template, err := annotationsAt(object, path...)
+		return stakaterWords(false).Workload(object.GetKind(), own, template), err
+	case o.from == toolStakater:
+		return stakaterWords(false).Source(object.GetKind(), own), nil
+	case !isWorkload:
+		return settings.Translation{}, nil
+	case o.from == kubernetesreloader.Name:
+		return legacy.Words{}.Translate(own), nil
+	}
+	return kubeimagedeployer.Words{Key: kubeimagedeployer.DefaultKey}.Translate(own, object.GetLabels()), nil
+}
+
+// templateOf is the path of the pod template of a workload.
+func templateOf(object manifest.Object) (path []string, ok bool) {
+	kind := object.GroupVersionKind().GroupKind()
+	if kind == batchv1.SchemeGroupVersion.WithKind("Job").GroupKind() {
+		return []string{"spec", "template"}, true
+	}
+	for _, known := range kube.Kinds() {
+		if known.GroupKind() == kind {
+			return strings.Split(known.Template, "."), true
+		}
+	}
+	return nil, false
+}
+
+// annotationsAt reads annotations of the object, or of the part of it at that path.
+func annotationsAt(object manifest.Object, path ...string) (map[string]string, error) {
+	path = append(slices.Clone(path), "metadata", "annotations")
+	all, _, err := unstructured.NestedStringMap(object.Object, path...)
+	if err != nil {
+		// The cause quotes the value.
+		return nil, &manifest.Error{File: object.File, Line: object.LineOf(path...), Err: errors.New("an annotation isn't text; write it in quotes")}
+	}
+	return all, nil
+}
+
+func (o *convertOptions) print(env Environment, answer convertAnswer) error {
+	if o.output != formatText {
+		return outputOptions{o.output}.write(env.Stdout, answer, nil)
+	}
+	for i, c := range answer.Objects {
+		if i > 0 {
+			_ = say(env.Stdout, "---")
+		}
+		if err := c.print(env.Stdout); err != nil {
+			return err
+		}
+	}
+	lost := 0
+	for _, c := range answer.Objects {
+		lost += len(c.WithoutCounterpart)
+	}
+	return say(env.Stderr, "%s: %s with annotations of %s, %s without a counterpart; %s without anything to convert",
+		counted(answer.Files, "file"), counted(len(answer.Objects), "object"), o.from, counted(lost, "annotation"), counted(answer.Unchanged, "object"))
+}
+
+// print prints the object's new annotations as a manifest, and everything else as comments.
+func (c converted) print(to io.Writer) error {
+	if err := say(to, "# %s:%d: %s", c.File, c.Line, c.Object); err != nil {
+		return err
+	}
+	if len(c.Annotations) > 0 {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetGroupVersionKind(c.object.GroupVersionKind())
+		object.SetName(c.object.GetName())
+		object.SetGenerateName(c.object.GetGenerateName())
+		object.SetNamespace(c.object.GetNamespace())
+		object.SetAnnotations(c.Annotations)
+		if err := (outputOptions{formatYAML}).write(to, object.Object, nil); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.WithoutCounterpart)) {
+		if err := say(to, "# no counterpart: %s: %s", key, c.WithoutCounterpart[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/notify"
+	"github.com/lockstep-dev/lockstep/internal/core/notice"
+)
+
+// notifyOptions are the flags of "lockstep notify".
+type notifyOptions struct {
+	kube      kubeOptions
+	file      string
+	namespace string
+	secret    string
+	key       string
+}
+
+func newNotify(env Environment) *cobra.Command {
+	var o notifyOptions
+	cmd := &cobra.Command{
+		Use:   "notify test TARGET",
+		Short: "Send a test message to a notification target",
+		Long: `Send one test message to a target of the targets file, at once and without routes.
+
+The targets come from a file, or from the Secret that the controller mounts. They are
+checked as the controller checks them. The address and the keys of a target are never
+printed.
+
+Exit codes: 0 the target accepted the message; 1 it did not, or can't be reached; 2 used
+wrongly, or the targets have a mistake.`,
+		Example: `  lockstep notify test ops -f targets.yaml
+
+  # with what the controller mounts
+  lockstep notify test ops --secret lockstep-notifications -n lockstep-system`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 || args[0] != "test" {
+				return usageError{errors.New("want \"notify test\" and the name of one target")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), args[1], env)
+		},
+		ValidArgs: []string{"test"},
+	}
+	fs := cmd.Flags()
+	o.kube.bind(fs)
+	fs.StringVarP(&o.file, "filename", "f", "", "the file with the targets")
+	fs.StringVar(&o.secret, "secret", "", "the Secret with the targets")
+	fs.StringVar(&o.key, "key", "targets.yaml", "the key of that Secret")
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the controller and its Secret (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	return cmd
+}
+
+func (o *notifyOptions) run(ctx context.Context, name string, env Environment) error {
+	text, err := o.read(ctx, env)
+	if err != nil {
+		return err
+	}
+	config, err := notice.Parse(text)
+	if err != nil {
+		return usageError{fmt.Errorf("%s: %w", cmp.Or(o.file, "secret/"+o.secret), err)}
+	}
+	target, known := config.Targets[name]
+	if !known {
+		return usageError{fmt.Errorf("target %q is not known; known are %s", name, strings.Join(slices.Sorted(maps.Keys(config.Targets)), ", "))}
+	}
+	if err := notify.Send(ctx, target, notice.Test(name, env.Now()), env.Now()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "sent a test message to %s (%s)\n", name, target.Kind)
+	return err
+}
+
+// read returns the targets.
+func (o *notifyOptions) read(ctx context.Context, env Environment) ([]byte, error) {
+	switch {
+	case (o.file == "") == (o.secret == ""):
+		return nil, usageError{errors.New("give the targets with either -f FILE or --secret NAME")}
+	case o.file != "":
+		text, err := os.ReadFile(o.file)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return text, nil
+	}
+	c, err := o.kube.client()
+	if err != nil {
+		return nil, err
+	}
+	place := client.ObjectKey{Namespace: ownNamespace(o.namespace, env.Lookup), Name: o.secret}
+	secret := &corev1.Secret{}
+	if err := c.Get(ctx, place, secret); err != nil {
+		return nil, fmt.Errorf("read secret/%s in namespace %s: %w", place.Name, place.Namespace, err)
+	}
+	text, has := secret.Data[o.key]
+	if !has {
+		return nil, usageError{fmt.Errorf("secret/%s in namespace %s has no key %s", place.Name, place.Namespace, o.key)}
+	}
+	return text, nil
+}

@@ -50,7 +50,17 @@ func (s Source) Pack(ctx context.Context, byPlatform []Compiled, progress Progre
 	if err != nil {
 		return nil, err
 	}
-	return s.assemble(byPlatform, roots, progress)
+	zones, err := s.timeZones(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.assemble(byPlatform, supplies{roots: roots, zones: zones}, progress)
+}
+
+// supplies come with the programs: the version of the certificate roots, and time zones.
+type supplies struct {
+	roots string
+	zones []file
 }
 
 // parts are what the images of one program share.
@@ -59,7 +69,7 @@ type parts struct {
 	sbom   []byte
 }
 
-func (s Source) assemble(byPlatform []Compiled, roots string, progress Progress) ([]Built, error) {
+func (s Source) assemble(byPlatform []Compiled, from supplies, progress Progress) ([]Built, error) {
 	step := progress.Begin("pack the images")
 	base, err := newBaseLayer()
 	if err != nil {
@@ -68,7 +78,7 @@ func (s Source) assemble(byPlatform []Compiled, roots string, progress Progress)
 	shared := map[string]parts{}
 	for _, program := range Programs() {
 		step.Update(program)
-		if shared[program], err = s.newParts(program, base, byPlatform, roots); err != nil {
+		if shared[program], err = s.newParts(program, base, byPlatform, from); err != nil {
 			return nil, fmt.Errorf("pack %s: %w", program, err)
 		}
 	}
@@ -84,15 +94,15 @@ func (s Source) assemble(byPlatform []Compiled, roots string, progress Progress)
 	return all, nil
 }
 
-func (s Source) newParts(program string, base v1.Layer, byPlatform []Compiled, roots string) (parts, error) {
+func (s Source) newParts(program string, base v1.Layer, byPlatform []Compiled, from supplies) (parts, error) {
 	var p parts
-	inventory := inventory{source: s, program: program, roots: roots}
+	inventory := inventory{source: s, program: program, roots: from.roots}
 	for i, platform := range s.platforms() {
 		content, err := os.ReadFile(byPlatform[i][program])
 		if err != nil {
 			return parts{}, err
 		}
-		layer, err := newProgramLayer(program, content)
+		layer, err := newProgramLayer(program, content, from.zones)
 		if err != nil {
 			return parts{}, err
 		}

@@ -1,12 +1,18 @@
 package images_test
 
 import (
+	"archive/tar"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/lockstep-dev/lockstep/release/images"
 	"github.com/lockstep-dev/lockstep/release/tinysource"
@@ -128,5 +134,50 @@ func TestParseTarget(t *testing.T) {
 	target, err := images.ParseTarget("registry.example:5000/team/lockstep", "v1")
 	if err != nil || target.Registry() != "registry.example:5000" {
 		t.Errorf("registry %q, error %v", target.Registry(), err)
+	}
+}
+
+// The controller finds time zones in its images, where Go looks for them. The agent contains them.
+func TestTimeZones(t *testing.T) {
+	t.Parallel()
+	built, _ := smallImages(t)
+	for _, b := range built {
+		manifest, err := b.Index.IndexManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range manifest.Manifests {
+			image, err := b.Index.Image(d.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			zone := content(t, image, "usr/share/zoneinfo/Europe/Berlin")
+			if _, err := time.LoadLocationFromTZData("Europe/Berlin", zone); (err == nil) != (b.Program == images.Controller) {
+				t.Errorf("%s for %s: a time zone of %d bytes (%v)", b.Name, d.Platform, len(zone), err)
+			}
+		}
+	}
+}
+
+// content is that of a file of an image, nil if there is none.
+func content(t *testing.T, image v1.Image, name string) []byte {
+	t.Helper()
+	files := mutate.Extract(image)
+	defer files.Close()
+	for archive := tar.NewReader(files); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Name == name {
+			text, err := io.ReadAll(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
 	}
 }

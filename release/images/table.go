@@ -57,6 +57,8 @@ func predecessors() []predecessor {
 		{name: "kube-image-deployer", program: Controller, entrypoint: "/app/kube-image-deployer", dir: "/app"}, // .env
 		{name: "kube-image-deployer-cli", program: Controller, entrypoint: "/kube-image-deployer-cli"},
 		{name: "kubernetes-reloader", program: Controller, entrypoint: "/kubernetes-reloader"},
+		// The original's image starts /manager.
+		{name: "reloader", program: Controller, entrypoint: "/reloader", also: []string{"/manager"}},
 		// The entry script of the original's image has its own default: /config.
 		{name: "config-controller", program: Agent, entrypoint: "/bin/start-config-controller", also: []string{"/bin/config-controller"}},
 		{name: "k8s-sidecar", program: Agent, entrypoint: "/k8s-sidecar"},

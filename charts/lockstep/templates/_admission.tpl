@@ -84,10 +84,16 @@ spec:
 
 {{/*
 lockstep.otherWords says that the annotation k of OBJECT asks for an image in the words of kube-image-deployer, as
---read-annotations reads them. Without that flag it is empty.
+--read-annotations reads them. Without that tool in the flag it is empty. A variable whose value isn't in the values may name it.
 */}}
 {{- define "lockstep.otherWords" -}}
-{{- if include "lockstep.given" (dict "values" .Values "flag" "read-annotations") -}}
+{{- $read := regexMatch "(^| )--read-annotations[= ][^ ]*kube-image-deployer" (join " " .Values.extraArgs) -}}
+{{- range .Values.extraEnv -}}
+{{- if eq .name "LOCKSTEP_READ_ANNOTATIONS" -}}
+{{- $read = or $read (not .value) (contains "kube-image-deployer" (toString .value)) -}}
+{{- end -}}
+{{- end -}}
+{{- if $read -}}
 k.startsWith('kube-image-deployer/') && OBJECT.metadata.?labels[?'kube-image-deployer'].orValue('false') != 'false'
 {{- end -}}
 {{- end -}}

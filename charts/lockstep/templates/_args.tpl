@@ -34,6 +34,7 @@
 {{- with $v.maxDelay }}
 - {{ printf "--max-delay=%s" . | quote }}
 {{- end }}
+{{- include "lockstep.rolloutArgs" $v.rollouts }}
 {{- if $v.revisions.enabled }}
 - {{ printf "--revisions-secret-namespaces=%s" (join "," $v.revisions.secretNamespaces) | quote }}
 {{- with $v.revisions.grace }}
@@ -43,8 +44,26 @@
 {{- if $v.images.enabled }}
 {{- include "lockstep.imageArgs" $v.images }}
 {{- end }}
+{{- if $v.notifications.secretName }}
+- {{ printf "--notify-file=/etc/lockstep/notifications/%s" $v.notifications.secretKey | quote }}
+{{- end }}
 {{- with $v.extraArgs }}
 {{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "lockstep.rolloutArgs" }}
+- --ramp={{ .ramp }}
+- --max-rolling={{ int .maxRolling }}
+- --stop-after={{ int .stopAfter }}
+{{- $rollouts := . }}
+{{- range $value, $flag := dict "settle" "settle" "timeout" "rollout-timeout" "pauseGrace" "pause-grace" "window" "window" "damping" "damping" "maxDamping" "max-damping" }}
+{{- with get $rollouts $value }}
+- {{ printf "--%s=%s" $flag . | quote }}
+{{- end }}
+{{- end }}
+{{- range .shared }}
+- {{ printf "--shared=%s" . | quote }}
 {{- end }}
 {{- end -}}
 

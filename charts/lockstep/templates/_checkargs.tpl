@@ -51,6 +51,17 @@ ports and volumes follow the values.
 --kind: use the value kinds instead
 --quiet: use the value quiet instead
 --max-delay: use the value maxDelay instead
+--ramp: use the value rollouts.ramp instead
+--max-rolling: use the value rollouts.maxRolling instead
+--stop-after: use the value rollouts.stopAfter instead
+--settle: use the value rollouts.settle instead
+--rollout-timeout: use the value rollouts.timeout instead
+--pause-grace: use the value rollouts.pauseGrace instead
+--shared: use the value rollouts.shared instead
+--window: use the value rollouts.window instead
+--damping: use the value rollouts.damping instead
+--max-damping: use the value rollouts.maxDamping instead
+--notify-file: use the values notifications.secretName and notifications.secretKey instead
 --leader-elect: use the value replicas instead; a single replica elects itself
 --lease-name: the roles name the Lease, so leave it out
 --state-name: the record has a fixed name, so leave it out

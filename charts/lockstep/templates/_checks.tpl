@@ -136,6 +136,11 @@ true
 {{- if gt (include "lockstep.seconds" $quiet | float64) (include "lockstep.seconds" $longest | float64) -}}
 {{- fail (printf "\n\nquiet (%s) is longer than maxDelay (%s): set maxDelay to %s or more, or quiet to %s or less" $quiet $longest $quiet $longest) -}}
 {{- end -}}
+{{- $damping := .Values.rollouts.damping | default "30s" -}}
+{{- $most := .Values.rollouts.maxDamping | default "15m" -}}
+{{- if gt (include "lockstep.seconds" $damping | float64) (include "lockstep.seconds" $most | float64) -}}
+{{- fail (printf "\n\nrollouts.damping (%s) is longer than rollouts.maxDamping (%s): set rollouts.maxDamping to %s or more, or rollouts.damping to %s or less" $damping $most $damping $most) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* lockstep.checkBudget refuses a budget that lets no pod go: every drain of a node would wait for ever. */}}

@@ -142,8 +142,10 @@ exactly these and compares them with the requests that the API server has logged
 {{/* lockstep.ownRules are the permissions in the release's namespace. */}}
 {{- define "lockstep.ownRules" -}}
 {{- $moves := or .Values.reload.enabled .Values.images.enabled -}}
+{{- $writes := or $moves .Values.revisions.enabled -}}
 {{- if $moves }}
-# What each workload was given. RBAC cannot narrow a list to a label, nor a create to a name.
+# What each workload was given, and the ConfigMap lockstep-stop. RBAC cannot narrow a list to a label, nor a create to a
+# name.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, watch, create]
@@ -152,6 +154,11 @@ exactly these and compares them with the requests that the API server has logged
   resourceNames:
     [{{ include "lockstep.recordNames" . | wrap 110 | nindent 5 | trim }}]
   verbs: [get, patch]
+{{- else if $writes }}
+# The ConfigMap lockstep-stop, with which an operator stops every change.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list, watch]
 {{- end }}
 {{- if .Values.reload.enabled }}
 # The key for digests of Secrets. The controller makes it at its first start.
@@ -171,8 +178,8 @@ exactly these and compares them with the requests that the API server has logged
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
-# The event "became leader", written by the client library{{ if $moves }}, and those about the record{{ end }}.
-- apiGroups: [""{{ if $moves }}, events.k8s.io{{ end }}]
+# The event "became leader", written by the client library{{ if $writes }}, and those about the record and lockstep-stop{{ end }}.
+- apiGroups: [""{{ if $writes }}, events.k8s.io{{ end }}]
   resources: [events]
   verbs: [create, patch]
 {{- end -}}

@@ -90,6 +90,10 @@ volumeMounts:
 - name: lockstep-webhook
   secret: {secretName: {{ .Values.images.webhook.secretName | quote }}}
 {{ end -}}
+{{- with .Values.notifications.secretName -}}
+- name: lockstep-notifications
+  secret: {secretName: {{ . | quote }}, optional: true} # without it nobody is notified, and everything else works
+{{ end -}}
 {{- with .Values.extraVolumes -}}
 {{ toYaml . }}
 {{- end -}}
@@ -98,6 +102,9 @@ volumeMounts:
 {{- define "lockstep.mounts" -}}
 {{- if .Values.images.webhook.enabled -}}
 - {name: lockstep-webhook, mountPath: /etc/lockstep/webhook, readOnly: true}
+{{ end -}}
+{{- if .Values.notifications.secretName -}}
+- {name: lockstep-notifications, mountPath: /etc/lockstep/notifications, readOnly: true}
 {{ end -}}
 {{- with .Values.extraVolumeMounts -}}
 {{ toYaml . }}

@@ -17,6 +17,7 @@ import (
 const (
 	bridge         = "labcni0"
 	bridgeAddress  = "10.99.0.1"
+	bridgeMAC      = "02:00:0a:63:00:01"
 	serviceAddress = "10.96.0.1" // the address of the service "kubernetes"
 )
 
@@ -111,11 +112,13 @@ func awaitSocket(path string) error {
 }
 
 // network creates the bridge that pods are connected to. The address of the service
-// "kubernetes" is on it too, so pods reach the API server without kube-proxy.
+// "kubernetes" is on it too, so pods reach the API server without kube-proxy. Without a MAC address
+// of its own, a bridge takes that of a pod; when this pod ends, the others send to an address that
+// doesn't exist until they ask again, which takes up to a minute.
 func network() error {
 	for _, line := range []string{
 		"link set lo up",
-		"link add " + bridge + " type bridge",
+		"link add " + bridge + " address " + bridgeMAC + " type bridge",
 		"addr add " + bridgeAddress + "/24 dev " + bridge,
 		"addr add " + serviceAddress + "/32 dev " + bridge,
 		"link set " + bridge + " up",

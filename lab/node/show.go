@@ -15,14 +15,18 @@ import (
 //	env hello
 //	file one
 //
-// Its arguments are the variable's name and the file's path.
+// Its arguments are the variable's name and the file's path. It fails when the variable is "crash".
 func show(args []string) error {
 	if len(args) != 2 {
 		return errors.New("want: show VARIABLE FILE")
 	}
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
-	fmt.Println("env", os.Getenv(args[0]))
+	value := os.Getenv(args[0])
+	fmt.Println("env", value)
+	if value == "crash" {
+		return errors.New("the configuration makes this application crash")
+	}
 	last := ""
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()

@@ -33,6 +33,13 @@ type (
 		Inputs                       []used
 		Warnings, Events             []event
 		Notes                        []string
+		Spread                       []struct{ Users, Rolling, Place int }
+		StoppedVersions              []struct{ FailedOn []string }
+		Stops                        []struct{ Reason string }
+		Window                       *struct {
+			On    string
+			Opens *time.Time
+		}
 	}
 	status struct {
 		Controller controller

@@ -75,7 +75,7 @@ type group struct {
 func groups() map[string]group {
 	return map[string]group{
 		"Plain": plainScenes(), "Pods": podScenes(), "Images": imageScenes(), "Down": downScenes(),
-		"Permissions": rightsScenes(), "Off": offScenes(), "KindOff": kindScenes(), "Room": roomScenes(), "Unwritable": unwritableScenes(), "Two": twoInstallations(),
+		"Permissions": rightsScenes(), "Off": offScenes(), "KindOff": kindScenes(), "Room": roomScenes(), "Unwritable": unwritableScenes(), "Two": twoInstallations(), "Safe": safeScenes(), "Stopped": stoppedScenes(),
 	}
 }
 

@@ -74,7 +74,7 @@ func (y *yourCluster) look(ctx context.Context) (findings, error) {
 	if found.version, err = serverVersion(y.config); err != nil {
 		return found, err
 	}
-	if y.client, err = client.New(y.config, client.Options{}); err != nil {
+	if y.client, err = client.NewWithWatch(y.config, client.Options{}); err != nil {
 		return found, fmt.Errorf("ask what it serves: %w; choose another context, %s", err, without)
 	}
 	if err := y.permissions(ctx); err != nil {

@@ -175,7 +175,7 @@ func TestStoryThatCannotBegin(t *testing.T) {
 		"no context":     {[]string{"KUBECONFIG=" + filepath.Join(dir, "missing")}, "there is no current context in " + filepath.Join(dir, "missing") + ": choose one with \"kubectl config use-context NAME\""},
 		"no answer":      {[]string{"KUBECONFIG=" + nowhere}, "context gone, https://127.0.0.1:1: the API server gives no answer"},
 		"no permissions": {[]string{"KUBECONFIG=" + account.Kubeconfig}, "you may not create namespaces, delete namespaces, list configmaps, create secrets, watch secrets, patch deployments, create leases: choose a context"},
-		"no chapter":     {[]string{"CHAPTERS=all"}, "CHAPTERS=all: say how many to play, 1 to 6"},
+		"no chapter":     {[]string{"CHAPTERS=all"}, "CHAPTERS=all: say how many to play, 1 to 7"},
 		"no programs":    {[]string{"CLUSTER=", "KUBEBUILDER_ASSETS=" + dir}, "KUBEBUILDER_ASSETS=" + dir + ": there is no etcd: name a directory with etcd and kube-apiserver"},
 	}
 	for name, c := range cases {

@@ -38,6 +38,8 @@ func TestDemoPlaysToTheEnd(t *testing.T) {
 		"Controller:  running",
 		`State:       Held for `,
 		"the release delivers it, by one rollout (ReplicaSets of the Deployment: 4)",
+		"the bad change reached one of 12 Deployments: team-",
+		"all 12 Deployments are healthy with the next version",
 		"an image and a ConfigMap, one rollout (ReplicaSets of the Deployment: 6)",
 		"the canary has one pod and waits for you",
 		", as before",

@@ -66,7 +66,7 @@ func heldChange(ctx context.Context, s *story) error {
 // command is a command of the product about the application.
 func (st *stage) command(ctx context.Context, args ...string) *exec.Cmd {
 	cluster := []string{"-n", st.namespace}
-	if args[0] == "explain" {
+	if args[0] == "explain" || args[0] == "status" {
 		cluster = append(cluster, "--own-namespace", st.ownNamespace)
 	}
 	cmd := exec.CommandContext(ctx, st.binary, slices.Concat(args, cluster)...)

@@ -53,7 +53,7 @@ func (st *stage) startLockstep(ctx context.Context) error {
 		Args: slices.Concat([]string{
 			"controller", "--own-namespace", st.ownNamespace,
 			"--metrics-addr", "0", "--probe-addr", "0",
-			"--quiet", st.quiet.String(), "--log-format", "json", "--log-level", "debug",
+			"--quiet", st.quiet.String(), "--settle", moment.String(), "--log-format", "json", "--log-level", "debug",
 		}, st.scope, st.flags),
 		Env:    st.environment(),
 		Stderr: st.log,

@@ -41,6 +41,7 @@ func chapters() []chapter {
 		{"What restarts no pod", restartsNoPod},
 		{"A change while Lockstep is down", whileDown},
 		{"A change is held, and Lockstep says why", heldChange},
+		{"A bad change reaches one of twelve workloads", badChange},
 		{"An image is pushed, a ConfigMap changes, one rollout follows", pushedImage},
 		{"Every revision keeps its configuration", ownConfiguration},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -62,11 +63,33 @@ func (n *narrator) take(text []byte) {
 		l.Level, l.Message = "ERROR", string(text) // a crash isn't logged as JSON
 	}
 	n.lines = append(n.lines, l)
+	if n.isOfCrowd(l) {
+		return
+	}
 	// That all is well is worth showing once, for a Lockstep that has just started.
 	if words := l.words(); words != "" && (l.Reason != "InStep" || !n.spoke) {
 		n.spoke = n.spoke || l.Message == "decided"
 		n.printer.line(fmt.Sprintf("%s  %5.1fs  %s", n.printer.painted(yellow, "lockstep"), l.at.Sub(n.began).Seconds(), words))
 	}
+}
+
+// isOfCrowd reports whether a line is about one of the many Deployments, and not about its rollout:
+// a reader would see it a dozen times.
+func (n *narrator) isOfCrowd(l logLine) bool {
+	return strings.Contains(l.Workload, "/"+team) && l.Verb != "move"
+}
+
+// remembered counts the workloads that Lockstep has on record, of those whose names have this beginning.
+func (n *narrator) remembered(prefix string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known := map[string]bool{}
+	for _, l := range n.lines {
+		if l.Verb == "remember" && strings.Contains(l.Workload, "/"+prefix) {
+			known[l.Workload] = true
+		}
+	}
+	return len(known)
 }
 
 // words is a log line in plain English. Most debug lines are not interesting for a reader

@@ -69,7 +69,7 @@ type stage struct {
 // ground is what the site provides for the story.
 type ground struct {
 	kubeconfig   string // as the environment variable has it: one file or more
-	client       client.Client
+	client       client.WithWatch
 	namespace    string // of the application
 	ownNamespace string // of Lockstep's own objects
 	dir          string // for files of the story

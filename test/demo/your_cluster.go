@@ -30,7 +30,7 @@ const (
 type yourCluster struct {
 	access
 	config    *rest.Config
-	client    client.Client
+	client    client.WithWatch
 	namespace string
 	made      bool
 	dir       string
@@ -76,8 +76,8 @@ func (y *yourCluster) plan(found findings, o options) string {
 		"    context     " + y.context,
 		"    server      " + y.config.Host + ", Kubernetes " + found.version,
 		"    namespace   " + y.namespace + ", which it creates", "",
-		"In that namespace it makes a Deployment of two pods, a ConfigMap and a Secret. The pods have a",
-		"scheduling gate, so they stay pending and no node runs them.",
+		"In that namespace it makes a Deployment of two pods, a ConfigMap and a Secret, and for one chapter",
+		"twelve Deployments of one pod. The pods have a scheduling gate, so no node runs them.",
 	}, canary, []string{
 		"Lockstep runs as a process on this machine, with your permissions. It follows that namespace only, and",
 		"keeps its key and its record there. The story changes nothing else in the cluster.", end,

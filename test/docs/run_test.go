@@ -125,7 +125,7 @@ func newReader(t *testing.T) *reader {
 	r.env = []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.dir, "KUBECONFIG=" + cluster.Kubeconfig(),
 		"LOCKSTEP_NAMESPACES=" + shop, "LOCKSTEP_OWN_NAMESPACE=" + own,
-		"LOCKSTEP_QUIET=1s", "LOCKSTEP_METRICS_ADDR=0", "LOCKSTEP_PROBE_ADDR=127.0.0.1:0",
+		"LOCKSTEP_QUIET=1s", "LOCKSTEP_SETTLE=1s", "LOCKSTEP_METRICS_ADDR=0", "LOCKSTEP_PROBE_ADDR=127.0.0.1:0",
 	}
 	return r
 }

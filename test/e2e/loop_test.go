@@ -210,7 +210,7 @@ func TestMalformedAnnotation(t *testing.T) {
 
 	shown := w.Shown(t, testkit.Web)
 	w.Annotate(t, testkit.Web, settings.Reload, "configmap/app,what")
-	w.AwaitEvent(t, testkit.Web, "Warning InvalidAnnotation", settings.Reload, `"configmap/app,what"`, "auto, never")
+	w.AwaitEvent(t, testkit.Web, "Warning InvalidAnnotation", settings.Reload, `"configmap/app,what"`, "auto, search, never")
 	w.SetConfig(t, "app", "key", "3")
 	witness.Pass(t)
 	w.Annotate(t, testkit.Web, settings.Reload, "auto")

@@ -20,10 +20,12 @@ labels: {team: platform, app.kubernetes.io/name: other}
 replicas: 3
 reload: {auto: true}
 revisions: {enabled: true, grace: 20m}
+rollouts: {ramp: false, maxRolling: 5, stopAfter: 0, settle: 20s, timeout: 30m, pauseGrace: 1h, shared: [configmap/ca-bundle, secret/root], window: 0 2 * * 1-5 2h Europe/Berlin, damping: 1m, maxDamping: 1h}
 images: {enabled: true, interval: 5m, dockerConfigNamespaces: [shop], cloudIdentityNamespaces: [shop, blog], webhook: {enabled: true, port: 9000, secretName: webhook, secretKey: senders}}
 kinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}, {kind: example.com/v1/Ring=spec.in-rack.pod_template, resource: rings}]
 quiet: 10s
 maxDelay: 2m
+notifications: {secretName: receivers, secretKey: all.yaml}
 logging: {level: debug, format: text}
 extraArgs: [--workers=4, --cloud-identity=false, --docker-config=/etc/docker/config.json]
 extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example:3128"}]

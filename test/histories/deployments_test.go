@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -22,19 +24,22 @@ const (
 	hashLabel   = appsv1.DefaultDeploymentUniqueLabelKey
 )
 
-// deployments does what the Deployment controller does with revisions: it makes one of a
-// new template unless the Deployment is paused, gives an old one that is used again a new
-// number, and writes in several steps what it has done.
+// deployments does what the Deployment controller does with the revisions of one Deployment:
+// it makes one of a new template unless the Deployment is paused, gives an old one that is
+// used again a new number, and writes in several steps what it has done.
 type deployments struct {
 	*server
 	*agenda
 
+	key    client.ObjectKey
 	queued bool
+	// pods notes in the status how many pods there are, nil for a Deployment without any.
+	pods func(*appsv1.Deployment)
 }
 
 // see is told of each write.
 func (c *deployments) see(writer string, _, now client.Object) {
-	if d, ok := now.(*appsv1.Deployment); ok && d.Status.ObservedGeneration < d.Generation && writer != "kube-controller-manager" {
+	if d, ok := now.(*appsv1.Deployment); ok && client.ObjectKeyFromObject(d) == c.key && d.Status.ObservedGeneration < d.Generation && writer != "kube-controller-manager" {
 		c.enqueue()
 	}
 }
@@ -42,17 +47,22 @@ func (c *deployments) see(writer string, _, now client.Object) {
 func (c *deployments) enqueue() { c.soonOnce(&c.queued, c.sync) }
 
 // current is the Deployment, nil when there is none.
-func (s *server) current() *appsv1.Deployment {
-	if d, ok := s.objects[nameOf(&appsv1.Deployment{}, "web")].(*appsv1.Deployment); ok {
+func (c *deployments) current() *appsv1.Deployment {
+	if d := c.stored(); d != nil {
 		return d.DeepCopy()
 	}
 	return nil
 }
 
+func (c *deployments) stored() *appsv1.Deployment {
+	d, _ := c.objects[nameIn(&appsv1.Deployment{}, c.key.Namespace, c.key.Name)].(*appsv1.Deployment)
+	return d
+}
+
 // isObserved reports whether everything was done for the Deployment as it is.
 func (c *deployments) isObserved() bool {
-	d, ok := c.objects[nameOf(&appsv1.Deployment{}, "web")].(*appsv1.Deployment)
-	return !ok || !c.queued && d.Status.ObservedGeneration >= d.Generation
+	d := c.stored()
+	return d == nil || !c.queued && d.Status.ObservedGeneration >= d.Generation
 }
 
 func (c *deployments) sync() {
@@ -66,7 +76,7 @@ func (c *deployments) sync() {
 	case rs != nil && annotate(rs, d, next):
 		// The real one begins anew with the new copy. During a pause it first notes that it
 		// has acted, and then the number.
-		c.store("kube-controller-manager", c.objects[nameOf(rs, rs.Name)], rs)
+		c.store("kube-controller-manager", c.objects[placeOf(rs)], rs)
 		if d.Spec.Paused {
 			c.observe(d)
 		}
@@ -82,6 +92,7 @@ func (c *deployments) sync() {
 		if err := c.as("kube-controller-manager").Create(nil, rs); err != nil { //nolint:staticcheck // the small server needs no context
 			panic(err)
 		}
+		c.prune(d)
 		c.setRevision(d, rs.Annotations[revisionKey])
 		c.queued = true
 		c.after(c.soon(), func() {
@@ -92,6 +103,16 @@ func (c *deployments) sync() {
 			}
 			c.enqueue()
 		})
+	}
+}
+
+// prune deletes the oldest revisions.
+func (c *deployments) prune(d *appsv1.Deployment) {
+	const byDefault = 10
+	sets := c.setsOf(d)
+	slices.SortFunc(sets, func(a, b *appsv1.ReplicaSet) int { return cmp.Compare(numberOf(a), numberOf(b)) })
+	for _, rs := range sets[:max(0, len(sets)-1-int(ptr.Deref(d.Spec.RevisionHistoryLimit, byDefault)))] {
+		delete(c.objects, placeOf(rs))
 	}
 }
 
@@ -113,7 +134,7 @@ func ownedBy(d *appsv1.Deployment) []metav1.OwnerReference {
 
 // adopt takes over what another workload of the same name has left.
 func (s *server) adopt(writer string, d *appsv1.Deployment) {
-	for _, rs := range s.sets() {
+	for _, rs := range s.setsOf(d) {
 		if metav1.GetControllerOf(rs) == nil {
 			adopted := rs.DeepCopy()
 			adopted.OwnerReferences = ownedBy(d)
@@ -125,7 +146,7 @@ func (s *server) adopt(writer string, d *appsv1.Deployment) {
 // find finds the ReplicaSet of the template and the number that it gets.
 func (s *server) find(d *appsv1.Deployment) (found *appsv1.ReplicaSet, number int64) {
 	hash := hashOf(d)
-	for _, rs := range s.sets() {
+	for _, rs := range s.setsOf(d) {
 		if rs.Labels[marksOf(d).hash] == hash {
 			found = rs.DeepCopy()
 			continue
@@ -166,7 +187,7 @@ func hashOf(d *appsv1.Deployment) string {
 
 func newReplicaSet(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	hash := hashOf(d)
-	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, OwnerReferences: ownedBy(d)}}
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name + "-" + hash, OwnerReferences: ownedBy(d)}}
 	rs.Spec.Template = *d.Spec.Template.DeepCopy()
 	rs.Spec.Template.Labels = maps.Clone(rs.Spec.Template.Labels)
 	rs.Spec.Template.Labels[marksOf(d).hash] = hash
@@ -208,5 +229,8 @@ func (c *deployments) observe(d *appsv1.Deployment) {
 		return
 	}
 	d.Status.ObservedGeneration = d.Generation
+	if c.pods != nil {
+		c.pods(d)
+	}
 	c.updateStatus(d)
 }

@@ -96,11 +96,15 @@ type Action struct {
 	Source string
 	// Revision selects the revision for an undo: 0 is the latest.
 	Revision int
+	// On is the affected workload or namespace of a fleet: "shop/a" or "shop".
+	On string
 }
 
 // String is the action in readable form.
 func (a Action) String() string {
 	switch {
+	case a.On != "":
+		return strings.Join(strings.Fields(fmt.Sprintf("%s %s on %s", a.Verb, a.Source, a.On)), " ")
 	case a.Source != "":
 		return string(a.Verb) + " " + a.Source
 	case a.Verb == Undo:
@@ -116,6 +120,8 @@ type History struct {
 	// Canary is true when the workload is an Argo Rollout whose canary waits for a promotion,
 	// Stateful when it is a StatefulSet. Otherwise it is a Deployment.
 	Canary, Stateful bool
+	// Fleet is how Lockstep treats the many workloads of a fleet.
+	Fleet Fleet
 }
 
 // String is the history in readable form, one action per line.
@@ -133,7 +139,8 @@ func Reduce(h History, fails func(History) bool) History {
 	before := len(h.Actions)
 	for size := len(h.Actions) / 2; size > 0; size /= 2 {
 		for i := 1; i+size <= len(h.Actions); { // the first settlement stays
-			shorter := History{Seed: h.Seed, Actions: slices.Concat(h.Actions[:i], h.Actions[i+size:]), Canary: h.Canary, Stateful: h.Stateful}
+			shorter := h
+			shorter.Actions = slices.Concat(h.Actions[:i], h.Actions[i+size:])
 			if fails(shorter) {
 				h = shorter
 			} else {
@@ -207,11 +214,16 @@ func (g *generator) draw() Action {
 	} else {
 		choices = append(choices, g.aboutWorkload()...)
 	}
+	return pick(g.random, choices)
+}
+
+// pick draws one of the choices.
+func pick(random *rand.Rand, choices []choice) Action {
 	total := 0
 	for _, c := range choices {
 		total += c.weight
 	}
-	n := g.random.IntN(total)
+	n := random.IntN(total)
 	for _, c := range choices {
 		if n -= c.weight; n < 0 {
 			return c.action
@@ -319,7 +331,7 @@ func (g *generator) note(a Action) {
 		g.aborted = true
 	case Retry, Promote, Rollout, Strip:
 		g.aborted = false
-	case Release, Scale, Later, Settle, Restore, Leave, Refuse, Ask, Busy, Late:
+	default: // the rest doesn't change what is possible
 	}
 }
 

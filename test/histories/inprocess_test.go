@@ -19,7 +19,9 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/test/histories"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 const quiet = 5 * time.Second
@@ -32,7 +34,7 @@ type inProcess struct {
 	kind    kube.Kind
 	person  *person
 	process *process
-	disk    map[kube.Key]string
+	disk    disk
 	began   time.Time
 	// salt is part of every template digest from the next start on.
 	salt string
@@ -60,7 +62,7 @@ func newInProcess(h histories.History, tells bool) (*inProcess, error) {
 	// reduced or traced, has to meet the same ones.
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	s, a := newServer(), &agenda{random: rand.New(rand.NewPCG(h.Seed, 1))}
-	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, kind: kindFor(h), disk: map[kube.Key]string{}, digests: hashers(), tells: tells}
+	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a, key: client.ObjectKey{Namespace: namespace, Name: testkit.Web}}, kind: kindFor(h), disk: newDisk(), digests: hashers(), tells: tells}
 	switch {
 	case h.Canary:
 		w.cluster = &argoRollouts{server: s, agenda: a}
@@ -84,7 +86,10 @@ func newInProcess(h histories.History, tells bool) (*inProcess, error) {
 }
 
 func (w *inProcess) start() {
-	w.process = start(&process{agenda: w.agenda, server: w.server, kind: w.kind, salt: w.salt, disk: w.disk, began: w.began, digests: w.digests, tells: w.tells, log: w.say})
+	w.process = start(&process{
+		agenda: w.agenda, server: w.server, kind: w.kind, salt: w.salt, options: rollouts.Options{Quiet: quiet, MaxDelay: time.Minute, Workers: 1},
+		records: newRecords(w.disk), began: w.began, cached: cached{digests: w.digests}, tells: w.tells, log: w.say,
+	})
 }
 
 // say keeps what happened. A history that fails is played once more for that.
@@ -189,17 +194,7 @@ func (w *inProcess) settle() error {
 
 func (w *inProcess) isUp() bool { return !w.process.dead }
 
-func (w *inProcess) sees() bool {
-	if w.process.dead {
-		return true
-	}
-	for _, watch := range w.process.watches {
-		if watch.broken {
-			return false
-		}
-	}
-	return true
-}
+func (w *inProcess) sees() bool { return w.process.dead || w.process.sees() }
 
 func (w *inProcess) facts() []histories.Fact {
 	all := w.known
@@ -210,8 +205,9 @@ func (w *inProcess) facts() []histories.Fact {
 func (w *inProcess) eventually(try func() error) error { return try() }
 
 func (w *inProcess) word() (histories.Word, error) {
-	entry, _ := w.process.Entry(w.process.key())
-	return wordOf(w.process.last, entry, w.person, w.digests), nil
+	key := kube.Key{GroupKind: w.kind.GroupKind(), Namespace: namespace, Name: testkit.Web}
+	entry, _ := w.process.Entry(key)
+	return wordOf(w.process.last[key.String()], entry, w.person, w.digests), nil
 }
 
 // TestInProcess plays 200 histories to the product's decisions. HISTORY_SEED=7 plays one,

@@ -1,9 +1,10 @@
 package histories_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -27,6 +28,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
+// installation is the namespace of the installation.
+const installation = "lockstep"
+
 // process is one run of Lockstep: the product's loop, family, mirrors and patches, between
 // watches and a record that are simulated. What it has not written down when it is killed
 // is lost.
@@ -36,35 +40,37 @@ type process struct {
 	kind   kube.Kind
 	salt   string
 
-	workloads *mirror.Mirror[*kube.Workload]
-	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
-	watches   map[string]*watch
-	loop      *rollouts.Reconciler
-	client    client.Client
+	options rollouts.Options
 
-	// disk is the record as it is written, memory what was put there since.
-	disk   map[kube.Key]string
-	memory map[kube.Key]*string
-	// read is the text that was decoded last. All looks share its entry, as those of the product
-	// do, and copied shows whether one of them has changed it.
-	read struct {
-		text          string
-		entry, copied record.Entry
-	}
+	cached
+	watches map[string]*watch
+	loop    *rollouts.Reconciler
+	client  client.Client
+
+	records
 	// began is since when workloads are followed.
 	began time.Time
 
-	dead, armed, queued, awaited bool
+	dead, armed bool
+	// reckless is true for a process that knows no gates.
+	reckless bool
+	// ends, if set, is called when the process is killed.
+	ends func()
+	// queued are the workloads that wait for a worker, and awaited those that wait for their
+	// controller, true for a change of their health.
+	queued, awaited map[kube.Key]bool
+	// later are those that are to be checked again without an event, and when.
+	later map[kube.Key]time.Time
+	// stop is the kill switch.
+	stop settings.Stop
 	// busy is true while its workers have other work, so that the queue waits. late is how
 	// much later the watches of sources are than that of the workload.
 	busy bool
 	late time.Duration
-	// last is the reason of the last decision, and log all that it has said.
-	last  string
+	// last is the reason of each workload's last decision, and log all that it has said.
+	last  map[string]string
 	log   func(string)
 	tells bool
-	// digests are made with the key of the installation.
-	digests kube.Hashers
 }
 
 // watch is a stream of events of one resource. It delivers in order, and late.
@@ -77,11 +83,6 @@ type watch struct {
 	bookmark func()
 }
 
-// key is the only workload.
-func (p *process) key() kube.Key {
-	return kube.Key{GroupKind: p.kind.GroupKind(), Namespace: namespace, Name: "web"}
-}
-
 func hashers() kube.Hashers {
 	return kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
 		input.KindConfigMap: {}, input.KindSecret: fingerprint.NewKeyedHasher([]byte("installation key")),
@@ -90,46 +91,56 @@ func hashers() kube.Hashers {
 
 // start runs Lockstep from what is on disk, and lists what there is.
 func start(p *process) *process {
-	s := p.server
-	p.memory, p.sources, p.watches, p.client = map[kube.Key]*string{}, map[input.Kind]*mirror.Mirror[*kube.Source]{}, map[string]*watch{}, caller{server: s, manager: kube.FieldManager, salt: p.salt}
+	p.queued, p.awaited, p.later, p.last = map[kube.Key]bool{}, map[kube.Key]bool{}, map[kube.Key]time.Time{}, map[string]string{}
+	p.sources, p.watches, p.client = map[input.Kind]*mirror.Mirror[*kube.Source]{}, map[string]*watch{}, caller{server: p.server, manager: kube.FieldManager, salt: p.salt}
 	words := settings.Native{Defaults: settings.Defaults{Quiet: quiet}}
 	p.workloads = mirror.New(mirror.Options[*kube.Workload]{
 		Slim:    func(o any) (*kube.Workload, error) { return kube.SlimWorkload(p.kind, o, words) },
-		Changed: func(_, _ *kube.Workload) { p.wake() }, Seen: p.seen, Now: time.Now,
+		Changed: func(old, now *kube.Workload) { p.wake(cmp.Or(now, old).Key) }, Seen: p.seen, Now: time.Now,
 	})
-	workloads := nameOf(p.kind.NewObject(), "")
-	p.watches[workloads] = follows(p.workloads, p, func(o client.Object) bool { return nameOf(o, "") == workloads })
+	p.watches[nameOf(p.kind.NewObject(), "")] = follows(p.workloads, p, p.kind.NewObject())
+	p.namespaces = mirror.New(mirror.Options[*kube.Namespace]{
+		Slim:    kube.SlimNamespace,
+		Changed: func(old, now *kube.Namespace) { p.wakeUsers(cmp.Or(now, old).Name, input.ID{}) }, Now: time.Now,
+	})
+	p.watches[nameOf(&corev1.Namespace{}, "")] = follows(p.namespaces, p, &corev1.Namespace{})
 	for kind, object := range map[input.Kind]client.Object{input.KindConfigMap: &corev1.ConfigMap{}, input.KindSecret: &corev1.Secret{}} {
 		p.sources[kind] = mirror.New(mirror.Options[*kube.Source]{
 			Slim:    func(o any) (*kube.Source, error) { return p.digests.Slim(o, words) },
-			Changed: func(_, _ *kube.Source) { p.wake() }, Now: time.Now,
+			Changed: func(old, now *kube.Source) { p.wakeUsers(cmp.Or(now, old).Namespace, cmp.Or(now, old).ID) }, Now: time.Now,
 		})
-		p.watches[nameOf(object, "")] = follows(p.sources[kind], p, func(o client.Object) bool { return nameOf(o, "") == nameOf(object, "") })
+		p.watches[nameOf(object, "")] = follows(p.sources[kind], p, object)
 	}
 	p.loop = p.newLoop(words)
+	p.loop.Wake(p.wake)
 	for _, w := range p.watches {
 		p.must(w.list())
 	}
-	p.wake()
+	for key := range p.entries.disk { // also of those that are gone
+		p.wake(key)
+	}
 	return p
 }
 
 // follows makes the watch of a mirror.
-func follows[T mirror.Slim[T]](m *mirror.Mirror[T], p *process, is func(client.Object) bool) *watch {
+func follows[T mirror.Slim[T]](m *mirror.Mirror[T], p *process, resource client.Object) *watch {
 	s := p.server
 	return &watch{
 		deliver: func(o client.Object, gone bool) error {
+			p.switches(o, gone)
 			if gone {
 				return m.Delete(o)
 			}
 			defer m.UpdateResourceVersion(o.GetResourceVersion())
-			return m.Update(salted(o, p.salt))
+			return m.Update(p.read(o))
 		},
 		list: func() error {
 			var all []any
+			p.switches(resource, true)
 			for _, o := range s.objects {
-				if is(o) {
-					all = append(all, salted(o, p.salt))
+				if nameOf(o, "") == nameOf(resource, "") {
+					p.switches(o, false)
+					all = append(all, p.read(o))
 				}
 			}
 			return m.Replace(all, strconv.FormatUint(s.version, 10))
@@ -143,11 +154,12 @@ func (p *process) newLoop(words settings.Vocabulary) *rollouts.Reconciler {
 		return lineage.Revisions(ctx, p.client, w)
 	}
 	since := func(*kube.Workload, input.Kind) (time.Time, bool) { return p.began, true }
-	return rollouts.New(rollouts.Options{Quiet: quiet, MaxDelay: time.Minute, Workers: 1}, rollouts.Dependencies{
-		Vocabulary: words, Cluster: p, Records: p, Roller: p, Announcer: p, Revisions: revisions, Installation: "lockstep",
-		Families: []rollouts.Family{configs.New(configs.Options{View: p, Since: since})},
+	return rollouts.New(p.options, rollouts.Dependencies{
+		Vocabulary: words, Cluster: p, Records: p, Roller: p, Announcer: p, Revisions: revisions, Installation: installation,
+		Families: []rollouts.Family{configs.New(configs.Options{View: p, Since: since, Shared: func(id input.ID) bool { return id == input.ConfigMap("ca") }})},
 		Metrics:  prometheus.NewRegistry(), Now: time.Now,
-		Log: logr.New(&decisions{process: p}),
+		Gatekeepers: rollouts.Gatekeepers{Stopped: func(namespace string) (string, bool) { return p.stop.For(namespace) }, Kinds: kube.Kinds(), Change: p.Change, Stops: p},
+		Log:         logr.New(&decisions{process: p}),
 	})
 }
 
@@ -161,10 +173,12 @@ func (l *decisions) Init(logr.RuntimeInfo)  {}
 func (l *decisions) Enabled(level int) bool { return level <= 1 }
 
 func (l *decisions) Info(_ int, text string, values ...any) {
+	said := map[any]any{}
 	for i := 0; i+1 < len(values); i += 2 {
-		if values[i] == "reason" {
-			l.process.last = fmt.Sprint(values[i+1])
-		}
+		said[values[i]] = values[i+1]
+	}
+	if text == "decided" {
+		l.process.last[fmt.Sprint(said["workload"])] = fmt.Sprint(said["reason"])
 	}
 	if l.process.tells {
 		l.process.log(fmt.Sprint(text, l.values, values))
@@ -236,8 +250,8 @@ func (p *process) breakWatches(all bool) {
 
 // look begins broken watches again, each by itself, and with a list.
 func (p *process) look() {
-	for _, name := range []string{nameOf(&corev1.Secret{}, ""), nameOf(p.kind.NewObject(), ""), nameOf(&corev1.ConfigMap{}, "")} {
-		w := p.watches[name]
+	for _, o := range []client.Object{&corev1.Secret{}, p.kind.NewObject(), &corev1.ConfigMap{}, &corev1.Namespace{}} {
+		w := p.watches[nameOf(o, "")]
 		if !w.broken {
 			continue
 		}
@@ -250,84 +264,141 @@ func (p *process) look() {
 	}
 }
 
+// sees reports whether no watch is broken.
+func (p *process) sees() bool {
+	for _, w := range p.watches {
+		if w.broken {
+			return false
+		}
+	}
+	return true
+}
+
 // kill ends the process as it is.
 func (p *process) kill() {
+	if !p.dead && p.ends != nil {
+		p.ends()
+	}
 	p.dead = true
 }
 
-// wake queues the workload, once.
-func (p *process) wake() {
-	if p.queued || p.dead {
+// wake queues a workload, once.
+func (p *process) wake(key kube.Key) {
+	if p.queued[key] || p.dead {
 		return
 	}
-	p.queued = true
-	p.after(time.Millisecond, p.reconcile)
+	if len(p.queued) == 0 {
+		p.after(time.Millisecond, p.work)
+	}
+	p.queued[key] = true
 }
 
-func (p *process) reconcile() {
+// read is an object as the process reads it.
+func (p *process) read(o client.Object) client.Object {
+	o = salted(o, p.salt)
+	if !p.reckless {
+		return o
+	}
+	o = o.DeepCopyObject().(client.Object)
+	for _, gate := range []string{settings.Hold, settings.Window, settings.After, settings.First, settings.MaxRolling} {
+		delete(o.GetAnnotations(), gate)
+	}
+	return o
+}
+
+// switches reads the kill switch, if the ConfigMap is it, or one that is listed. It wakes all
+// workloads.
+func (p *process) switches(o client.Object, gone bool) {
+	config, ok := o.(*corev1.ConfigMap)
+	if !ok || p.reckless || config.Name != settings.StopName && config.Name != "" {
+		return
+	}
+	p.stop = settings.ParseStop(config.Data, !gone)
+	p.workloads.Each(func(w *kube.Workload) { p.wake(w.Key) })
+}
+
+// wakeUsers queues the workloads of a namespace that use a source, or all of them.
+func (p *process) wakeUsers(namespace string, source input.ID) {
+	p.workloads.EachIn(namespace, func(w *kube.Workload) {
+		if source == (input.ID{}) || uses(w, source) {
+			p.wake(w.Key)
+		}
+	})
+}
+
+// work is one turn of the only worker. The seed chooses which workload is next.
+func (p *process) work() {
 	switch {
 	case p.dead:
 		return
 	case p.busy:
-		p.after(time.Second, p.reconcile)
+		p.after(time.Second, p.work)
 		return
 	}
-	p.queued = false
-	result, err := p.loop.Reconcile(context.Background(), p.key())
+	waiting, next := slices.SortedFunc(maps.Keys(p.queued), func(a, b kube.Key) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	}), 0
+	if len(waiting) > 1 {
+		next = p.random.IntN(len(waiting))
+		p.after(time.Millisecond, p.work)
+	}
+	delete(p.queued, waiting[next])
+	p.reconcile(waiting[next])
+}
+
+func (p *process) reconcile(key kube.Key) {
+	result, err := p.loop.Reconcile(context.Background(), key)
 	switch {
 	case p.dead:
 	case err != nil:
 		p.log("error: " + err.Error())
-		p.after(time.Second, p.wake)
+		p.wakeAfter(key, time.Second)
 	case result.RequeueAfter > 0:
-		p.after(result.RequeueAfter, p.wake)
+		p.wakeAfter(key, result.RequeueAfter)
 	}
 }
 
-// The loop's view of the cluster.
-
-func (p *process) Workload(key kube.Key) (*kube.Workload, bool) {
-	return p.workloads.Get(key.Namespace, key.Name)
+// wakeAfter wakes a workload later. The earliest time counts, as in a queue of the product.
+func (p *process) wakeAfter(key kube.Key, d time.Duration) {
+	at := time.Now().Add(d)
+	if before, waits := p.later[key]; waits && !before.After(at) {
+		return
+	}
+	p.later[key] = at
+	p.after(d, func() {
+		if p.later[key].Equal(at) {
+			delete(p.later, key)
+			p.wake(key)
+		}
+	})
 }
 
-func (p *process) Source(namespace string, id input.ID) (*kube.Source, bool) {
-	return p.sources[id.Kind].Get(namespace, id.Name)
-}
+// Await wakes the workload with the next change that its controller notes, and AwaitHealth with
+// the next one of its health.
+func (p *process) Await(w *kube.Workload)       { p.await(w, false) }
+func (p *process) AwaitHealth(w *kube.Workload) { p.await(w, true) }
 
-func (p *process) SourcesMatching(string, settings.Pattern) iter.Seq[input.ID] {
-	return func(func(input.ID) bool) {}
-}
-
-func (p *process) Namespace(string) (*kube.Namespace, bool) { return nil, false }
-func (p *process) Knows(input.Kind, string) bool            { return true }
-func (p *process) Lists(kube.Key) bool                      { return true }
-func (p *process) KnowsNamespaces() bool                    { return true }
-func (p *process) LacksNamespace(string) bool               { return false }
-func (p *process) Announce(announce.Event)                  {}
-
-func (p *process) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
-	return p.digests.Kinds[kind].AbsentVersion(keys)
-}
-
-// Await wakes the workload with the next change that its controller notes.
-func (p *process) Await(w *kube.Workload) {
-	p.awaited = true
-	if now, ok := p.Workload(w.Key); ok {
-		p.seen(w, now)
+func (p *process) await(w *kube.Workload, health bool) {
+	p.awaited[w.Key] = health
+	if now, ok := p.Workload(w.Key); ok && !now.SameProgress(w) {
+		delete(p.awaited, w.Key)
+		p.wake(w.Key)
 	}
 }
 
 func (p *process) seen(old, now *kube.Workload) {
-	if p.awaited && !now.SameProgress(old) {
-		p.awaited = false
-		p.wake()
+	if health, awaited := p.awaited[now.Key]; awaited && !now.SameProgress(old) && (!health || !now.SameHealth(old)) {
+		delete(p.awaited, now.Key)
+		p.wake(now.Key)
 	}
 }
+
+func (p *process) Announce(announce.Event) {}
 
 // Move patches as the product does. A process that is to be killed then learns nothing of it.
 func (p *process) RollOut(ctx context.Context, w *kube.Workload, order input.Order) (kube.RolledOut, error) {
 	patcher := patcher.NewPatcher(p.client, patcher.AsAnnotation)
-	patcher.Installation = "lockstep"
+	patcher.Installation = installation
 	moved, err := patcher.RollOut(ctx, w, order)
 	if err == nil && p.armed {
 		p.kill()
@@ -335,62 +406,37 @@ func (p *process) RollOut(ctx context.Context, w *kube.Workload, order input.Ord
 	return moved, err
 }
 
-// The record: in the written form, on disk a second later.
-
-func (p *process) Entry(k kube.Key) (record.Entry, bool) {
-	text, ok := p.disk[k]
-	if put, changed := p.memory[k]; changed {
-		if put == nil {
-			return record.Entry{}, false
-		}
-		text, ok = *put, true
-	}
-	if !ok {
-		return record.Entry{}, false
-	}
-	if text != p.read.text {
-		e, err := record.Decode(text)
-		p.must(err)
-		p.read.text, p.read.entry, p.read.copied = text, e, e.Clone()
-	}
-	if !p.read.entry.Equal(p.read.copied) {
-		panic("a look has changed the entry that others share")
-	}
-	return p.read.entry, true
-}
-
 func (p *process) Put(k kube.Key, e record.Entry) error {
 	text, err := e.Encode()
-	p.set(k, &text)
+	put(p, &p.entries, k, &text)
 	return err
 }
 
-func (p *process) Forget(k kube.Key) { p.set(k, nil) }
+func (p *process) Forget(k kube.Key) { put(p, &p.entries, k, nil) }
+
+func (p *process) PutChange(c input.Change, known record.Change) (full string) {
+	text := known.Encode()
+	put(p, &p.changes, c.Subject(), &text)
+	return ""
+}
+
+func (p *process) DropChange(c input.Change) { put(p, &p.changes, c.Subject(), nil) }
 
 func (p *process) PutNow(context.Context, kube.Key, record.Entry) (time.Time, error) {
 	panic("no history evicts pods")
 }
 
-func (p *process) set(k kube.Key, text *string) {
+// put writes to a part of the record, which is on disk within a second.
+func put[K comparable](p *process, t *texts[K], k K, text *string) {
 	if p.dead {
 		return
 	}
-	if len(p.memory) == 0 {
-		p.after(time.Duration(p.random.IntN(1000))*time.Millisecond, p.flush)
+	if len(t.memory) == 0 {
+		p.after(time.Duration(p.random.IntN(1000))*time.Millisecond, func() {
+			if !p.dead {
+				t.flush()
+			}
+		})
 	}
-	p.memory[k] = text
-}
-
-func (p *process) flush() {
-	if p.dead {
-		return
-	}
-	for k, text := range p.memory {
-		if text == nil {
-			delete(p.disk, k)
-		} else {
-			p.disk[k] = *text
-		}
-	}
-	p.memory = map[kube.Key]*string{}
+	t.memory[k] = text
 }

@@ -35,14 +35,14 @@ func (c *argoRollouts) enqueue() { c.soonOnce(&c.queued, c.sync) }
 
 // rollout is the Rollout, nil when there is none.
 func (s *server) rollout() *unstructured.Unstructured {
-	if o, ok := s.objects[nameOf(&unstructured.Unstructured{}, testkit.Web)].(*unstructured.Unstructured); ok {
+	if o, ok := s.objects[nameIn(&unstructured.Unstructured{}, namespace, testkit.Web)].(*unstructured.Unstructured); ok {
 		return o.DeepCopy()
 	}
 	return nil
 }
 
 func (c *argoRollouts) isObserved() bool {
-	o, ok := c.objects[nameOf(&unstructured.Unstructured{}, testkit.Web)].(*unstructured.Unstructured)
+	o, ok := c.objects[nameIn(&unstructured.Unstructured{}, namespace, testkit.Web)].(*unstructured.Unstructured)
 	return !ok || !c.queued && hasActed(o)
 }
 
@@ -59,7 +59,7 @@ func (c *argoRollouts) sync() {
 		return
 	}
 	if annotate(rs, d, next) {
-		c.store(argo, c.objects[nameOf(rs, rs.Name)], rs)
+		c.store(argo, c.objects[placeOf(rs)], rs)
 	}
 	o = c.setRevision(o, rs)
 	c.setStatus(o, statusOf(o).after(d, rs.Labels[canaryHashLabel]))

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,9 +61,18 @@ type caller struct {
 
 const namespace = "shop"
 
-// nameOf names an object among all objects.
+// nameOf names an object of one namespace.
 func nameOf(o client.Object, name string) string {
 	return reflect.TypeOf(o).String() + "/" + name
+}
+
+// placeOf names an object among all objects.
+func placeOf(o client.Object) string {
+	return nameIn(o, o.GetNamespace(), o.GetName())
+}
+
+func nameIn(o client.Object, namespace, name string) string {
+	return nameOf(o, namespace+"/"+name)
 }
 
 func notFound(o client.Object, name string) error {
@@ -70,7 +80,7 @@ func notFound(o client.Object, name string) error {
 }
 
 func (c caller) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	stored, ok := c.server.objects[nameOf(into, key.Name)]
+	stored, ok := c.server.objects[nameIn(into, key.Namespace, key.Name)]
 	if !ok {
 		return notFound(into, key.Name)
 	}
@@ -83,10 +93,14 @@ func fill(into, stored client.Object) error {
 	return nil
 }
 
-func (c caller) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (c caller) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := client.ListOptions{}
+	asked.ApplyOptions(options)
 	switch list := list.(type) {
 	case *appsv1.ReplicaSetList:
-		for _, rs := range c.server.sets() {
+		for _, rs := range c.server.setsThat(func(rs *appsv1.ReplicaSet) bool {
+			return rs.Namespace == asked.Namespace && (asked.LabelSelector == nil || asked.LabelSelector.Matches(labels.Set(rs.Labels)))
+		}) {
 			list.Items = append(list.Items, *salted(rs, c.salt).(*appsv1.ReplicaSet).DeepCopy())
 		}
 	case *appsv1.ControllerRevisionList:
@@ -101,9 +115,13 @@ func (c caller) List(_ context.Context, list client.ObjectList, _ ...client.List
 
 // sets are the ReplicaSets, in the order in which they were made.
 func (s *server) sets() []*appsv1.ReplicaSet {
+	return s.setsThat(func(*appsv1.ReplicaSet) bool { return true })
+}
+
+func (s *server) setsThat(match func(*appsv1.ReplicaSet) bool) []*appsv1.ReplicaSet {
 	var all []*appsv1.ReplicaSet
 	for _, o := range s.objects {
-		if rs, ok := o.(*appsv1.ReplicaSet); ok {
+		if rs, ok := o.(*appsv1.ReplicaSet); ok && match(rs) {
 			all = append(all, rs)
 		}
 	}
@@ -111,16 +129,22 @@ func (s *server) sets() []*appsv1.ReplicaSet {
 	return all
 }
 
+// setsOf are the ReplicaSets that match a workload's selector.
+func (s *server) setsOf(d *appsv1.Deployment) []*appsv1.ReplicaSet {
+	return s.setsThat(func(rs *appsv1.ReplicaSet) bool {
+		return rs.Namespace == d.Namespace && rs.Labels["app"] == d.Spec.Selector.MatchLabels["app"]
+	})
+}
+
 func (c caller) Create(_ context.Context, o client.Object, options ...client.CreateOption) error {
 	var asked client.CreateOptions
 	if asked.ApplyOptions(options); len(asked.DryRun) > 0 {
 		return nil
 	}
-	if _, exists := c.server.objects[nameOf(o, o.GetName())]; exists {
+	if _, exists := c.server.objects[placeOf(o)]; exists {
 		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
 	}
 	c.server.made++
-	o.SetNamespace(namespace)
 	o.SetUID(types.UID(fmt.Sprintf("%06d", c.server.made)))
 	o.SetCreationTimestamp(now())
 	o.SetGeneration(1)
@@ -136,7 +160,7 @@ func now() metav1.Time {
 
 // Update replaces an object that is still the one that was read.
 func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
-	old, ok := c.server.objects[nameOf(o, o.GetName())]
+	old, ok := c.server.objects[placeOf(o)]
 	switch {
 	case !ok:
 		return notFound(o, o.GetName())
@@ -174,7 +198,7 @@ func hasNewSpec(old, now client.Object) bool {
 
 // updateStatus is a write of the Deployment controller.
 func (s *server) updateStatus(d *appsv1.Deployment) {
-	s.store("kube-controller-manager", s.objects[nameOf(d, d.Name)], d)
+	s.store("kube-controller-manager", s.objects[placeOf(d)], d)
 }
 
 // Patch is a JSON merge patch, the form in which Lockstep writes.
@@ -195,7 +219,7 @@ func (c caller) Patch(ctx context.Context, o client.Object, p client.Patch, _ ..
 
 // merge is the object with a JSON merge patch.
 func (s *server) merge(o client.Object, body []byte) (client.Object, error) {
-	stored, ok := s.objects[nameOf(o, o.GetName())]
+	stored, ok := s.objects[placeOf(o)]
 	if !ok {
 		return nil, notFound(o, o.GetName())
 	}
@@ -230,13 +254,13 @@ func (c statusCaller) Patch(_ context.Context, o client.Object, p client.Patch, 
 	if err != nil {
 		return err
 	}
-	c.caller.server.store(c.caller.manager, c.caller.server.objects[nameOf(o, o.GetName())], patched)
+	c.caller.server.store(c.caller.manager, c.caller.server.objects[placeOf(o)], patched)
 	return nil
 }
 
 // Delete deletes an object, and the revisions of a workload unless they are orphaned.
 func (c caller) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
-	old, ok := c.server.objects[nameOf(o, o.GetName())]
+	old, ok := c.server.objects[placeOf(o)]
 	if !ok {
 		return notFound(o, o.GetName())
 	}
@@ -244,18 +268,18 @@ func (c caller) Delete(_ context.Context, o client.Object, options ...client.Del
 	asked.ApplyOptions(options)
 	orphan := asked.PropagationPolicy != nil && *asked.PropagationPolicy == metav1.DeletePropagationOrphan
 	c.server.version++
-	delete(c.server.objects, nameOf(old, old.GetName()))
-	if asDeployment(old) != nil {
-		for _, rs := range c.server.sets() {
+	delete(c.server.objects, placeOf(old))
+	if d := asDeployment(old); d != nil {
+		for _, rs := range c.server.setsOf(d) {
 			if !orphan {
-				delete(c.server.objects, nameOf(rs, rs.Name))
+				delete(c.server.objects, placeOf(rs))
 				continue
 			}
 			rs.OwnerReferences = nil
 		}
 		for _, r := range c.server.revisions() {
 			if !orphan {
-				delete(c.server.objects, nameOf(r, r.Name))
+				delete(c.server.objects, placeOf(r))
 				continue
 			}
 			r.OwnerReferences = nil
@@ -274,7 +298,7 @@ func (s *server) store(writer string, old, o client.Object) {
 	o.SetResourceVersion(strconv.FormatUint(s.version, 10))
 	manage(writer, old, o)
 	kept := o.DeepCopyObject().(client.Object)
-	s.objects[nameOf(o, o.GetName())] = kept
+	s.objects[placeOf(o)] = kept
 	for _, tell := range s.written {
 		tell(writer, old, kept)
 	}

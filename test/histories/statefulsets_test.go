@@ -51,13 +51,13 @@ func (c *statefulSets) see(writer string, _, now client.Object) {
 }
 
 func (c *statefulSets) isObserved() bool {
-	o, ok := c.objects[nameOf(&appsv1.StatefulSet{}, testkit.Web)].(*appsv1.StatefulSet)
+	o, ok := c.objects[nameIn(&appsv1.StatefulSet{}, namespace, testkit.Web)].(*appsv1.StatefulSet)
 	return !ok || !c.queued && o.Status.ObservedGeneration == o.Generation && o.Status.CurrentRevision == o.Status.UpdateRevision
 }
 
 // sync names the revision that pods are made from. The next time all pods are of it.
 func (c *statefulSets) sync() {
-	stored, ok := c.objects[nameOf(&appsv1.StatefulSet{}, testkit.Web)].(*appsv1.StatefulSet)
+	stored, ok := c.objects[nameIn(&appsv1.StatefulSet{}, namespace, testkit.Web)].(*appsv1.StatefulSet)
 	if !ok {
 		return
 	}
@@ -90,7 +90,7 @@ func (c *statefulSets) revise(o *appsv1.StatefulSet) string {
 	switch {
 	case found == nil:
 		found = &appsv1.ControllerRevision{Revision: next, Data: runtime.RawExtension{Raw: revisionData(&o.Spec.Template)}}
-		found.Name, found.Labels, found.OwnerReferences = o.Name+"-"+hashOf(fromStatefulSet(o)), maps.Clone(o.Spec.Template.Labels), owner
+		found.Namespace, found.Name, found.Labels, found.OwnerReferences = o.Namespace, o.Name+"-"+hashOf(fromStatefulSet(o)), maps.Clone(o.Spec.Template.Labels), owner
 		if err := c.as(statefulSetController).Create(nil, found); err != nil { //nolint:staticcheck // the small server needs no context
 			panic(err)
 		}

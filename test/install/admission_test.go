@@ -22,8 +22,44 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+	"github.com/lockstep-dev/lockstep/test/helmtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
+
+// TestWordsInPolicies: the policies know kube-image-deployer's annotations only where the
+// controller reads them.
+func TestWordsInPolicies(t *testing.T) {
+	t.Parallel()
+	h := helmtest.New(t, "")
+	for name, tc := range map[string]struct {
+		values string
+		knows  bool
+	}{
+		"none":           {"", false},
+		"other tool":     {"extraArgs: [--read-annotations=stakater]", false},
+		"this tool":      {"extraArgs: [--read-annotations=kube-image-deployer]", true},
+		"two arguments":  {"extraArgs: [--read-annotations, kube-image-deployer]", true},
+		"both tools":     {"extraArgs: ['--read-annotations=stakater,kube-image-deployer']", true},
+		"other variable": {"extraEnv: [{name: LOCKSTEP_READ_ANNOTATIONS, value: stakater}]", false},
+		"variable":       {"extraEnv: [{name: LOCKSTEP_READ_ANNOTATIONS, value: kube-image-deployer}]", true},
+		"from elsewhere": {"extraEnv: [{name: LOCKSTEP_READ_ANNOTATIONS, valueFrom: {configMapKeyRef: {name: a, key: b}}}]", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			values := "image: {repository: registry.example/lockstep}\nimages: {enabled: true}\nadmissionPolicy: {enabled: true}\n" + tc.values + "\n"
+			policies, knows := 0, false
+			for _, o := range render(t, h, "lockstep", "own", values) {
+				if o.GetKind() == "ValidatingAdmissionPolicy" {
+					policies++
+					knows = knows || strings.Contains(fmt.Sprint(o.Object), "kube-image-deployer/")
+				}
+			}
+			if policies == 0 || knows != tc.knows {
+				t.Errorf("%d policies, and they know its annotations: %t, want %t", policies, knows, tc.knows)
+			}
+		})
+	}
+}
 
 // TestAdmissionPolicies: with the policies the controller does everything that is switched on,
 // in both forms, and somebody else with its token can't do more.

@@ -139,6 +139,9 @@ func wantController(t *testing.T, objects []*unstructured.Unstructured) {
 		"--kind=example.com/v1/Worker=spec.template", "--quiet=10s", "--max-delay=2m", "--log-level=debug", "--log-format=text", "--auto", "--revisions-grace=20m",
 		"--image-interval=5m", "--image-webhook-addr=:9000", "--image-webhook-secret-file=/etc/lockstep/webhook/senders", "--workers=4", "--cloud-identity=false",
 		"--docker-config-namespaces=shop", "--cloud-identity-namespaces=shop,blog",
+		"--ramp=false", "--max-rolling=5", "--stop-after=0", "--settle=20s", "--rollout-timeout=30m", "--pause-grace=1h", "--window=0 2 * * 1-5 2h Europe/Berlin",
+		"--damping=1m", "--max-damping=1h", "--shared=configmap/ca-bundle", "--shared=secret/root",
+		"--notify-file=/etc/lockstep/notifications/all.yaml",
 	} {
 		if !strings.Contains(" "+strings.Join(c.Args, " ")+" ", " "+want+" ") {
 			t.Errorf("the arguments %q lack %s", c.Args, want)

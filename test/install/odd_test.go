@@ -34,6 +34,7 @@ podMonitor: {enabled: true, interval: 30s}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
 networkPolicy: {enabled: true}
+notifications: {secretName: "11", secretKey: "12"}
 `
 
 // TestNumbersAsNames: a release, a namespace and every other name may consist of digits, and the

@@ -141,6 +141,10 @@ func addOwn(add adder, s switches, here []string) {
 	if s.moves() {
 		add(here, "configmaps", "list watch create")
 		add(here, "configmaps", "get patch", ledger.ShardNames("lockstep-state")...)
+	} else if s.revisions {
+		add(here, "configmaps", "list watch")
+	}
+	if s.moves() || s.revisions {
 		add(here, "events.events.k8s.io", "create patch")
 	}
 	if s.reload {

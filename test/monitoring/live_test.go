@@ -24,6 +24,7 @@ func TestLive(t *testing.T) {
 	d := readDashboard(t)
 	p := startPrometheus(t, l.Own, l.metrics[:], startForeign(t, d))
 	l.play(t)
+	l.failAgain(t, p)
 	checkAlerts(t, p)
 	selected := selectAll(t, p, d)
 	want := map[string]string{"Replicas": "2", "Leaders": "1", "Resources not followed": "1", "Record unwritable": "1"}
@@ -43,9 +44,20 @@ func TestLive(t *testing.T) {
 // does not reach are left to promtool.
 func wrong() []string {
 	return []string{
-		"LockstepImageRejected", "LockstepImageUnresolved", "LockstepRecordUnwritable", "LockstepReloadsFailing", "LockstepResourceNotFollowed",
-		"LockstepWorkloadBlocked",
+		"LockstepImageRejected", "LockstepImageUnresolved", "LockstepNotificationsFailing", "LockstepRecordUnwritable", "LockstepReloadsFailing",
+		"LockstepResourceNotFollowed", "LockstepRolloutFailed", "LockstepStopped", "LockstepVersionStopped", "LockstepWorkloadBlocked",
 	}
+}
+
+// failAgain lets a refused workload fail once more after Prometheus has seen the first failures:
+// a counter doesn't increase with its first sample.
+func (l *load) failAgain(t testing.TB, p *prometheus) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		seen, err := p.query(t, `lockstep_reloads_total{result="failure"}`)
+		return err == nil && len(seen) > 0, fmt.Sprintf("Prometheus has seen no failure: %v", err)
+	})
+	l.SetConfig(t, "app-0", "key", "again")
 }
 
 func checkAlerts(t *testing.T, p *prometheus) {

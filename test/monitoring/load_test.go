@@ -20,6 +20,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/kubelet"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -62,7 +63,8 @@ func newLoad(t testing.TB) *load {
 	l.Create(t, testkit.Deployment("unwritable", "app-0", ""))
 	l.Create(t, testkit.Deployment("refused", "app-0", ""))
 	l.refuse(t, "refused")
-	flags := append(l.registry.Flags(), "--leader-elect", "--kind", "example.com/v1/Widget=spec.template")
+	l.makeUnsafe(t)
+	flags := append(l.registry.Flags(), "--leader-elect", "--kind", "example.com/v1/Widget=spec.template", "--settle=0", "--notify-file", targetsFile(t))
 	l.StartReady(t, append(flags, "--metrics-addr", l.metrics[0], "--image-webhook-addr", l.webhook, "--image-webhook-secret-file", secretFile(t))...)
 	l.AwaitRecord(t, "web-5", "configmap/app-5") // It leads.
 	l.StartReady(t, append(flags, "--metrics-addr", l.metrics[1])...)
@@ -107,6 +109,39 @@ func (l *load) refuse(t testing.TB, deployment string) {
 	})
 }
 
+// makeUnsafe makes a workload whose next rollout fails, one whose window is closed, and a stop of
+// another namespace.
+func (l *load) makeUnsafe(t testing.TB) {
+	t.Helper()
+	testkit.RunInBackground(t, func(ctx context.Context) {
+		refuses := func(pod *corev1.Pod) bool {
+			return pod.Labels["app"] != "fails" || pod.Annotations[settings.Inputs] != ""
+		}
+		if err := kubelet.Play(ctx, testkit.NewClient(t, l.Cluster.Kubeconfig()), l.Namespace, refuses); err != nil {
+			t.Error(err)
+		}
+	})
+	one, second := int32(1), int32(1)
+	fails := testkit.Deployment("fails", "fails", "")
+	fails.Spec.Replicas, fails.Spec.ProgressDeadlineSeconds = &one, &second
+	fails.Spec.Template.Spec.SchedulerName = kubelet.Scheduler
+	waits := testkit.Deployment("waits", "app-1", "")
+	waits.Annotations[settings.Window] = "0 2 29 2 * 2h"
+	stop := testkit.ConfigMap(settings.StopName, settings.StopKey("elsewhere"), "incident 42")
+	stop.Namespace = l.Own
+	l.Create(t, testkit.ConfigMap("fails", "key", "0"), fails, waits, stop)
+}
+
+// targetsFile has a notification target that nothing listens at.
+func targetsFile(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "targets.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "targets: {nobody: {webhook: 'http://%s'}}\n", freeAddress(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func secretFile(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
@@ -143,6 +178,10 @@ func (l *load) play(t testing.TB) {
 	}
 	l.AwaitEvent(t, "held", "Warning Held")
 	l.AwaitEvent(t, "refused", "Warning ReloadFailed")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return l.Deployment(t, "fails").Status.AvailableReplicas == 1, "deployment fails has no available pod"
+	})
+	l.SetConfig(t, "fails", "key", "1")
 	l.fight(t)
 	l.notify(t)
 }

@@ -44,6 +44,7 @@ func imagesTakeThePlaceOfOthers(t *testing.T, cluster *labtest.Cluster) {
 		"configmap-attacher":      seedOfConfigmapAttacher,
 		"kube-image-deployer":     seedOfKubeImageDeployer,
 		"kube-image-deployer-cli": digestIsPrinted,
+		"reloader":                seedsOfReloader,
 		"config-controller":       seedOfConfigController,
 		"k8s-sidecar":             k8sSidecarFindsByLabel,
 		"configmap-reload":        configmapReloadTellsOfAMount,

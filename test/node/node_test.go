@@ -45,6 +45,7 @@ func TestRealNode(t *testing.T) {
 	loadGrafana(t, cluster)
 	for name, play := range map[string]func(*testing.T, *labtest.Cluster){
 		"Reload":        reloadReachesEnvironmentAndFiles,
+		"Crash":         crashStopsTheSpread,
 		"Immutable":     immutableSourceKeepsItsCopy,
 		"Pull":          podPullsFromTheRegistry,
 		"FollowImage":   pushEndsInAPod,

@@ -20,10 +20,10 @@ import (
 func TestBadSettings(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ key, value, says string }{
-		"unknown":  {settings.Reload, "sometimes", "auto, never"},
-		"half":     {settings.Reload, "auto, configmap", "auto, never"},
-		"pattern":  {settings.Reload, "configmap/[", "auto, never"},
-		"empty":    {settings.Reload, "", "auto, never"},
+		"unknown":  {settings.Reload, "sometimes", "auto, search, never"},
+		"half":     {settings.Reload, "auto, configmap", "auto, search, never"},
+		"pattern":  {settings.Reload, "configmap/[", "auto, search, never"},
+		"empty":    {settings.Reload, "", "auto, search, never"},
 		"soon":     {settings.Quiet, "soon", "a duration"},
 		"negative": {settings.Quiet, "-5s", "a duration"},
 		"strategy": {settings.Strategy, "restart", "template, evict or refresh"},
@@ -82,7 +82,7 @@ func TestNamesAndSettingsWithoutEffect(t *testing.T) {
 	s.make(t, deployment("silent", settings.Prefix+"relaod: auto", uses("configmap/app")))
 	s.run(t)
 	s.AwaitEvent(t, "hopeful", "Warning SourceUnknown", "configmap/nobody", "secret/nothing")
-	s.AwaitEvent(t, "web", "Warning InvalidAnnotation", "configmap/app", `"often"`, "auto or never", "no effect")
+	s.AwaitEvent(t, "web", "Warning InvalidAnnotation", "configmap/app", `"often"`, "auto, match or never", "no effect")
 	s.AwaitEvent(t, "silent", "Warning InvalidAnnotation", "lockstep.dev/relaod is not known", "lockstep.dev/reload")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, web, 1)

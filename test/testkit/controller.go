@@ -43,11 +43,12 @@ func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...stri
 	return Started(t, labtest.StartCommand(t, command))
 }
 
-// ControllerArgs is the command line of a controller on a world.
+// ControllerArgs is the command line of a controller on a world. Tests change a source again and
+// again, so it isn't damped unless the flags ask for it.
 func (w *World) ControllerArgs(kubeconfig string, flags ...string) []string {
 	args := []string{
 		"controller", "--kubeconfig", kubeconfig, "--own-namespace", w.Own,
-		"--metrics-addr", "0", "--probe-addr", "127.0.0.1:0", "--leader-elect=false",
+		"--metrics-addr", "0", "--probe-addr", "127.0.0.1:0", "--leader-elect=false", "--damping", "0",
 	}
 	if !slices.Contains(flags, "--namespace-selector") {
 		args = append(args, "--namespaces", w.Namespace)

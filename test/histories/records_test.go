@@ -1,0 +1,172 @@
+package histories_test
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// cached is a process's view of the cluster.
+type cached struct {
+	workloads  *mirror.Mirror[*kube.Workload]
+	sources    map[input.Kind]*mirror.Mirror[*kube.Source]
+	namespaces *mirror.Mirror[*kube.Namespace]
+	// digests are made with the key of the installation.
+	digests kube.Hashers
+}
+
+func (c *cached) Workload(key kube.Key) (*kube.Workload, bool) {
+	return c.workloads.Get(key.Namespace, key.Name)
+}
+
+func (c *cached) Source(namespace string, id input.ID) (*kube.Source, bool) {
+	return c.sources[id.Kind].Get(namespace, id.Name)
+}
+
+func (c *cached) SourcesMatching(string, settings.Pattern) iter.Seq[input.ID] {
+	return func(func(input.ID) bool) {}
+}
+
+func (c *cached) Namespace(name string) (*kube.Namespace, bool) { return c.namespaces.Get("", name) }
+func (c *cached) Knows(input.Kind, string) bool                 { return true }
+func (c *cached) Lists(kube.Key) bool                           { return true }
+func (c *cached) KnowsNamespaces() bool                         { return true }
+func (c *cached) LacksNamespace(string) bool                    { return false }
+
+func (c *cached) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
+	return c.digests.Kinds[kind].AbsentVersion(keys)
+}
+
+// Followers visits the workloads that use the source of a change, in its namespace or in all.
+func (c *cached) Followers(of input.Change, visit func(*kube.Workload)) {
+	var all []*kube.Workload
+	c.workloads.Each(func(w *kube.Workload) {
+		if (of.Namespace == "" || of.Namespace == w.Key.Namespace) && uses(w, of.ID) {
+			all = append(all, w)
+		}
+	})
+	slices.SortFunc(all, func(a, b *kube.Workload) int { return cmp.Compare(a.Key.String(), b.Key.String()) })
+	for _, w := range all {
+		visit(w)
+	}
+}
+
+func uses(w *kube.Workload, id input.ID) bool {
+	return slices.ContainsFunc(w.Refs, func(r podrefs.Ref) bool { return r.Source == id })
+}
+
+// disk is a record as it was last written.
+type disk struct {
+	entries map[kube.Key]string
+	changes map[input.Change]string
+}
+
+func newDisk() disk {
+	return disk{entries: map[kube.Key]string{}, changes: map[input.Change]string{}}
+}
+
+// texts are one part of a record: those on disk, and those that were put there since.
+type texts[K comparable] struct {
+	disk   map[K]string
+	memory map[K]*string
+}
+
+func (t *texts[K]) get(k K) (text string, ok bool) {
+	if put, changed := t.memory[k]; changed {
+		if put == nil {
+			return "", false
+		}
+		return *put, true
+	}
+	text, ok = t.disk[k]
+	return text, ok
+}
+
+// flush writes to the disk.
+func (t *texts[K]) flush() {
+	for k, text := range t.memory {
+		if text == nil {
+			delete(t.disk, k)
+		} else {
+			t.disk[k] = *text
+		}
+	}
+	t.memory = map[K]*string{}
+}
+
+// records are a process's entries in their written form.
+type records struct {
+	entries texts[kube.Key]
+	changes texts[input.Change]
+	// decoded are the texts that were decoded last. All looks share their entries, as those of
+	// the product do.
+	decoded map[kube.Key]*decoded
+}
+
+func newRecords(d disk) records {
+	return records{
+		entries: texts[kube.Key]{d.entries, map[kube.Key]*string{}}, changes: texts[input.Change]{d.changes, map[input.Change]*string{}},
+		decoded: map[kube.Key]*decoded{},
+	}
+}
+
+// decoded is a text with its entry; copied shows whether a look has changed the entry.
+type decoded struct {
+	text          string
+	entry, copied record.Entry
+}
+
+func (r *records) Entry(k kube.Key) (record.Entry, bool) {
+	text, ok := r.entries.get(k)
+	if !ok {
+		return record.Entry{}, false
+	}
+	read := r.decoded[k]
+	if read == nil || text != read.text {
+		e, err := record.Decode(text)
+		if err != nil {
+			panic(err)
+		}
+		read = &decoded{text: text, entry: e, copied: e.Clone()}
+		r.decoded[k] = read
+	}
+	if !read.entry.Equal(read.copied) {
+		panic("a look has changed the entry that others share")
+	}
+	return read.entry, true
+}
+
+// Change is what is on record of a source.
+func (r *records) Change(c input.Change) (record.Change, bool) {
+	text, ok := r.changes.get(c.Subject())
+	if !ok {
+		return record.Change{}, false
+	}
+	known, err := record.DecodeChange(text)
+	if err != nil {
+		panic(err)
+	}
+	return known, true
+}
+
+// Changes are those on record.
+func (r *records) Changes() map[input.Change]record.Change {
+	all := map[input.Change]record.Change{}
+	for _, subjects := range []iter.Seq[input.Change]{maps.Keys(r.changes.disk), maps.Keys(r.changes.memory)} {
+		for c := range subjects {
+			if known, ok := r.Change(c); ok {
+				all[c] = known
+			}
+		}
+	}
+	return all
+}

@@ -40,7 +40,11 @@ Flags:
 
 // lockstepLine is measured by default. Leader election is off because its renewals aren't a
 // cost of a change; no port is open.
-const lockstepLine = "lockstep={lockstep} controller --kubeconfig {kubeconfig} --leader-elect=false --metrics-addr 0 --probe-addr 0 {flags}"
+//
+// Nothing holds a change back: pods stay pending in nearly all scenarios, so no rollout ends, and many sources change without a pause. The
+// scenario ramp overrides it.
+const lockstepLine = "lockstep={lockstep} controller --kubeconfig {kubeconfig} --leader-elect=false --metrics-addr 0 --probe-addr 0 " +
+	"--ramp=false --max-rolling=0 --damping=0 {flags}"
 
 // usageError is a mistake in the command line.
 type usageError struct{ error }
@@ -67,6 +71,8 @@ type sizes struct {
 	objects   int
 	bytes     []int
 	workloads int
+	// ramp is how many workloads the change of the scenario ramp reaches.
+	ramp int
 	// greedy is the size of the greedy tenant, in percent.
 	greedy int
 }
@@ -96,9 +102,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&o.out, "out", "", "file for the report as JSON")
 	fs.DurationVar(&o.duration, "duration", 30*time.Second, "how long each load lasts")
 	fs.DurationVar(&o.patience, "patience", 2*time.Minute, "how long to wait after the load until every workload is in step")
-	fs.IntVar(&o.replicas, "replicas", 1, "replicas of each workload; the pods stay pending, nothing schedules them")
+	fs.IntVar(&o.replicas, "replicas", 1, "replicas of each workload; the pods stay pending, except in the scenario ramp")
 	fs.IntVar(&o.sizes.objects, "objects", 35000, "ConfigMaps and Secrets of the scenario big, half and half")
 	fs.IntVar(&o.sizes.workloads, "workloads", 1000, "workloads of the scenario big")
+	fs.IntVar(&o.sizes.ramp, "spread", 500, "workloads of the scenario ramp")
 	fs.IntVar(&o.sizes.greedy, "greedy", 100, "how many objects the greedy tenant of the scenarios tenant has, in percent; a few for a quick try")
 	fanOut := fs.String("fan-out", "1,10,50,100,500", "numbers of workloads that share one ConfigMap")
 	bytes := fs.String("bytes", "20480,1024", "sizes of the objects of the scenario big")
@@ -124,6 +131,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	if o.repeat < 1 {
 		return o, usageError{fmt.Errorf("--repeat %d: need at least one", o.repeat)}
+	}
+	if o.sizes.ramp < 1 {
+		return o, usageError{fmt.Errorf("--spread %d: need at least one workload", o.sizes.ramp)}
 	}
 	if o.sizes.greedy < 1 {
 		return o, usageError{fmt.Errorf("--greedy %d: need at least one percent", o.sizes.greedy)}

@@ -60,7 +60,7 @@ type plane struct {
 	registry *endlessRegistry
 }
 
-func startPlane(ctx context.Context, o options) (*plane, error) {
+func startPlane(ctx context.Context, o options, s scenario) (*plane, error) {
 	dir, err := os.MkdirTemp("", "bench-plane-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the control plane: %w", err)
@@ -74,7 +74,11 @@ func startPlane(ctx context.Context, o options) (*plane, error) {
 	if !o.streams {
 		flags = append(flags, "--feature-gates=WatchList=false")
 	}
-	p.cluster, err = labtest.Start(ctx, labtest.Options{Kubernetes: o.kubernetes, Progress: os.Stderr, APIServerFlags: flags})
+	var with []labtest.Component
+	if s.steps {
+		with = append(with, labtest.KWOK)
+	}
+	p.cluster, err = labtest.Start(ctx, labtest.Options{Kubernetes: o.kubernetes, With: with, Progress: os.Stderr, APIServerFlags: flags})
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}

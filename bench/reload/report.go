@@ -27,8 +27,10 @@ type result struct {
 	loadCost
 	// FloorSeconds is how long the load generator needs to patch every workload
 	// without any program, 0 where that was not measured.
-	FloorSeconds float64  `json:"floorSeconds,omitempty"`
-	Faults       []string `json:"faults,omitempty"`
+	FloorSeconds float64 `json:"floorSeconds,omitempty"`
+	// Spread is how a change went through its steps, where there are some.
+	Spread *spreadCost `json:"spread,omitempty"`
+	Faults []string    `json:"faults,omitempty"`
 }
 
 // startCost is the cost of the start, until the program rests.
@@ -97,6 +99,9 @@ func (r *result) judge(s scenario) []string {
 	if s.still {
 		fault(r.Rollouts, "rollouts although no content changed")
 	}
+	if r.Spread != nil {
+		faults = append(faults, r.Spread.faults()...)
+	}
 	return faults
 }
 
@@ -108,6 +113,9 @@ func (r *result) summary() string {
 	}
 	if r.FloorSeconds > 0 {
 		text += fmt.Sprintf(", bare patches take %.2f s", r.FloorSeconds)
+	}
+	if r.Spread != nil {
+		text += ", " + r.Spread.String()
 	}
 	if len(r.Faults) > 0 {
 		text += "; FAULT: " + strings.Join(r.Faults, ", ")
@@ -195,6 +203,9 @@ func (r *report) print(to io.Writer) {
 	}
 	_ = t.Flush()
 	for _, one := range r.Results {
+		if one.Spread != nil {
+			fmt.Fprintf(to, "%s, %s: %s\n", one.Scenario, one.Program, one.Spread)
+		}
 		for _, fault := range one.Faults {
 			fmt.Fprintf(to, "FAULT %s, %s: %s\n", one.Scenario, one.Program, fault)
 		}

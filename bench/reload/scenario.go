@@ -26,6 +26,8 @@ type scenario struct {
 	peak int
 	// floor measures the time that bare patches of all workloads take.
 	floor bool
+	// steps is true when pods become available, on a fake node, and the steps of a change are measured.
+	steps bool
 }
 
 // The names of groups of scenarios, in the order in which they run.
@@ -43,6 +45,7 @@ func scenarios(s sizes) []scenario {
 		burst(), noOp(), churn(), restart(), pressure(), large(), kinds(), mixed(), pair(),
 	}
 	all = append(all, tenants(s)...)
+	all = append(all, ramp(s.ramp))
 	for _, n := range s.fanOut {
 		all = append(all, fanOut(n))
 	}
@@ -53,7 +56,7 @@ func scenarios(s sizes) []scenario {
 }
 
 func scenarioNames() string {
-	return "all, burst, no-op, churn, restart, pressure, large, kinds, mixed, pair, " + groupTenant + ", " + groupFanOut + ", " + groupBig
+	return "all, burst, no-op, churn, restart, pressure, large, kinds, mixed, pair, ramp, " + groupTenant + ", " + groupFanOut + ", " + groupBig
 }
 
 // chooseScenarios finds scenarios by name, or by the name of their group: "tenant", and

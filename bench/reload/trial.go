@@ -35,7 +35,7 @@ const setUp = 30 * time.Minute
 func measure(ctx context.Context, o options, s scenario, c contender) (result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, setUp+o.duration+2*o.patience, errors.New("the scenario takes too long"))
 	defer cancel()
-	p, err := startPlane(ctx, o)
+	p, err := startPlane(ctx, o, s)
 	if err != nil {
 		return result{}, err
 	}
@@ -57,6 +57,11 @@ func (r *trial) run(ctx context.Context, s scenario, c contender) (result, error
 	}
 	if err := r.world.seen(ctx); err != nil {
 		return made, err
+	}
+	if s.steps {
+		if err := r.world.settled(ctx); err != nil {
+			return made, err
+		}
 	}
 	made.Sources, made.Workloads = len(r.world.sources), len(r.world.workloads)
 	began := time.Now()
@@ -123,6 +128,9 @@ func (r *trial) finish(ctx context.Context, s scenario, made result, started sna
 		if made.FloorSeconds, err = r.floor(ctx); err != nil {
 			return made, err
 		}
+	}
+	if s.steps {
+		made.Spread = r.world.spread()
 	}
 	made.Stale, made.Misshown = len(stale), len(misshown)
 	made.Faults = made.judge(s)

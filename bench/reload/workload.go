@@ -40,6 +40,8 @@ type workload struct {
 	rollouts int
 	shown    string
 	gone     bool
+	// rolling is true until all pods are available and have the template.
+	rolling bool
 }
 
 // readsByItself: each Job of a CronJob reads the current contents when it starts.

@@ -34,6 +34,7 @@ type world struct {
 	mu        sync.Mutex
 	workloads map[string]*workload // by kind and name
 	changed   time.Time            // when the watch last showed a rollout
+	moves     []move               // rollouts that began or ended
 	problem   error
 }
 
@@ -189,6 +190,12 @@ func (w *world) take(e watch.Event) string {
 	}
 	if seen.written != before {
 		w.changed = time.Now()
+		w.moves = append(w.moves, move{at: w.changed})
+		seen.rolling = true
+	}
+	if seen.rolling && isDone(e.Object) {
+		w.moves = append(w.moves, move{at: time.Now(), done: true})
+		seen.rolling = false
 	}
 	return about.GetResourceVersion()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -15,7 +16,8 @@ import (
 //	env hello
 //	file one
 //
-// Its arguments are the variable's name and the file's path. It fails when the variable is "crash".
+// Its arguments are the variable's name and the file's path. It fails when the variable is "crash";
+// otherwise it accepts connections on port 8080, so a probe can tell the two apart.
 func show(args []string) error {
 	if len(args) != 2 {
 		return errors.New("want: show VARIABLE FILE")
@@ -27,6 +29,11 @@ func show(args []string) error {
 	if value == "crash" {
 		return errors.New("the configuration makes this application crash")
 	}
+	ready, err := net.Listen("tcp", ":8080")
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
 	last := ""
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -22,6 +24,9 @@ func crashStopsTheSpread(t *testing.T, cluster *labtest.Cluster) {
 	for _, name := range names {
 		d := application(map[string]string{settings.Reload: "auto", settings.Quiet: quiet.String()})
 		d.Name = name
+		// Without a probe, a pod is ready from the start of its process until the kubelet has
+		// noticed its end, which can take longer than the controller waits.
+		d.Spec.Template.Spec.Containers[0].ReadinessProbe = answers(8080)
 		labels := map[string]string{"app": name}
 		d.Spec.Selector.MatchLabels, d.Spec.Template.Labels = labels, labels
 		w.Create(t, d)
@@ -56,6 +61,12 @@ func crashStopsTheSpread(t *testing.T, cluster *labtest.Cluster) {
 		w.AwaitRollout(t, name, "")
 	}
 	awaitComplete(t, w, names)
+}
+
+func answers(port int) *corev1.Probe {
+	p := &corev1.Probe{PeriodSeconds: 1}
+	p.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt(port)}
+	return p
 }
 
 func setDeadline(t *testing.T, w *testkit.World, names []string, seconds int) {

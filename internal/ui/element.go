@@ -1,0 +1,92 @@
+package ui
+
+import (
+	"html"
+	"strings"
+	"unicode"
+)
+
+// node is HTML. Only el and text make it, so every text in it is escaped and cut.
+type node string
+
+// attributes are those of an element, each as ` name="value"`. They are joined with +.
+type attributes string
+
+// longest is how many bytes of one text are shown: names, reasons and messages are shorter, and
+// an annotation may have 256 KiB.
+const longest = 2000
+
+// el is an element with its children.
+//
+//go:noinline
+func el(name string, with attributes, children ...node) node {
+	var b strings.Builder
+	b.WriteString("<" + name + string(with) + ">")
+	for _, child := range children {
+		b.WriteString(string(child))
+	}
+	b.WriteString("</" + name + ">")
+	return node(b.String())
+}
+
+// text is a text of the cluster or of ours.
+//
+//go:noinline
+func text(s string) node { return node(html.EscapeString(shown(s))) }
+
+// attr is an attribute with any value.
+//
+//go:noinline
+func attr(name, value string) attributes {
+	return attributes(" " + name + `="` + html.EscapeString(shown(value)) + `"`)
+}
+
+// flag is an attribute without a value.
+func flag(name string) attributes { return attributes(" " + name) }
+
+// class is the most common attribute.
+func class(names string) attributes { return attr("class", names) }
+
+// each makes one node of each item.
+func each[T any](items []T, make func(T) node) node {
+	var b strings.Builder
+	for _, item := range items {
+		b.WriteString(string(make(item)))
+	}
+	return node(b.String())
+}
+
+// when is the node, or nothing.
+func when(so bool, n node) node {
+	if so {
+		return n
+	}
+	return ""
+}
+
+// together joins nodes.
+func together(all ...node) node {
+	var b strings.Builder
+	for _, n := range all {
+		b.WriteString(string(n))
+	}
+	return node(b.String())
+}
+
+// shown is a text without what a reader would not see or what would change its order, cut to
+// what a page can show.
+func shown(s string) string {
+	cut := ""
+	if len(s) > longest {
+		s, cut = s[:longest], "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar))) + cut
+}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -69,6 +70,29 @@ func TestHoldAndRelease(t *testing.T) {
 	}
 	if version := s.annotations(t, &appsv1.Deployment{}, testkit.Web)[settings.Release]; version == "" {
 		t.Error("the controller was not asked to accept what was reverted")
+	}
+}
+
+// TestReasonsStayAsEvents: the reason of a command that writes no annotation for it is an event on
+// the object, of the command and not of the controller.
+func TestReasonsStayAsEvents(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	if got := s.run(t, "release", "deploy/web", "--reason", "it's $HOME"); got.code != 0 || got.stderr != "" {
+		t.Fatalf("exit code %d: %s", got.code, got.stderr)
+	}
+	if got := s.run(t, "release", "cm/app", "--reason", " "); got.code != 0 {
+		t.Fatalf("exit code %d: %s", got.code, got.stderr)
+	}
+	var deployment appsv1.Deployment
+	s.Get(t, testkit.Web, &deployment)
+	told, err := announce.ReportedIn(t.Context(), s.Client, s.Namespace)
+	if err != nil || len(told) > 0 {
+		t.Errorf("the controller's events are %v, %v; want none", told, err)
+	}
+	events, err := announce.ReportedOf(t.Context(), s.Client, s.Namespace, string(deployment.UID))
+	if err != nil || len(events) != 1 || events[0].Reason != "Released" || events[0].Note != "by hand: it's $HOME" || events[0].By != "lockstep-command" {
+		t.Errorf("the events are %+v, %v; want the reason", events, err)
 	}
 }
 

@@ -2,11 +2,12 @@ package cli
 
 import (
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -14,6 +15,7 @@ import (
 type releaseOptions struct {
 	kube  kubeOptions
 	scope scopeOptions
+	why   whyOptions
 }
 
 func newRelease(env Environment) *cobra.Command {
@@ -34,13 +36,14 @@ is delivered as usual.
 
 It removes the annotation lockstep.dev/hold, and writes lockstep.dev/release on a workload,
 which the controller carries out once. It needs the permissions to read and to patch the object,
-and none on the controller's own objects.`,
+and none on the controller's own objects. A reason becomes an event on the object, except on a
+namespace.`,
 		Example: `  lockstep release deployment/web -n shop
-  lockstep release cm/web-settings -n shop
+  lockstep release cm/web-settings -n shop --reason 'the migration is done'
   lockstep release namespace/shop`,
 		Args: oneTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, args[0], env.Stdout)
+			return o.run(cmd, args[0], env)
 		},
 		ValidArgsFunction: completeHeld(&o.kube, &o.scope),
 	}
@@ -48,17 +51,20 @@ and none on the controller's own objects.`,
 	o.kube.bind(fs)
 	o.scope.bindOne(fs)
 	fs.Lookup("namespace").Usage = "namespace of the object (default that of the kubeconfig's context)"
+	o.why.bind(fs)
 	return cmd
 }
 
-func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) error {
+func (o *releaseOptions) run(cmd *cobra.Command, name string, env Environment) error {
 	t, c, err := o.scope.target(&o.kube, name)
 	if err != nil {
 		return err
 	}
 	outcome, asked := "", ""
+	var about *corev1.ObjectReference
 	err = t.annotate(cmd.Context(), c, func(found metav1.Object) (map[string]*string, error) {
 		change := map[string]*string{}
+		about = t.reference(found)
 		outcome = "nothing was held"
 		if t.isWorkload {
 			outcome = "it carries no hold; one that an undo removed ends too"
@@ -79,9 +85,10 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	err = say(out, "%s: %s", t, outcome)
+	o.why.tell(cmd.Context(), c, about, input.Released, env)
+	err = say(env.Stdout, "%s: %s", t, outcome)
 	if asked != "" {
-		err = errors.Join(err, say(out, "%s", asked))
+		err = errors.Join(err, say(env.Stdout, "%s", asked))
 	}
 	return err
 }

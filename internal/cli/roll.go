@@ -42,6 +42,7 @@ type rollOptions struct {
 	images imagesOptions
 	forms  formOptions
 	form   string
+	why    whyOptions
 }
 
 func newRoll(env Environment) *cobra.Command {
@@ -94,6 +95,7 @@ the order in which a change reaches workloads don't count here: you decide.`,
 	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and roll out images that were pinned by hand")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
+	o.why.bind(fs)
 	o.images.reads.bind(fs)
 	o.images.bindPlatforms(fs)
 	o.images.bindRegistries(fs)
@@ -324,6 +326,7 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 	if _, err := patcher.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)
 	}
+	r.options.why.tell(ctx, r.client, w.Reference(), input.Reloaded, r.env)
 	if got.Observation.State.Rollout.Paused {
 		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume", w.Key, shown)
 		return err

@@ -89,6 +89,14 @@ func namespaceNamed(text string) (t target, is bool, err error) {
 // String is the form for users: "deployment/web".
 func (t target) String() string { return t.called + "/" + t.Name }
 
+// reference names the object that was found, for an event.
+func (t target) reference(found metav1.Object) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: t.GroupVersion().String(), Kind: t.Kind, Namespace: t.Namespace, Name: t.Name,
+		UID: found.GetUID(), ResourceVersion: found.GetResourceVersion(),
+	}
+}
+
 // command is a command line about it, such as "lockstep release deployment/web -n shop".
 func (t target) command(program, verb string) string {
 	if t.Namespace == "" {

@@ -48,6 +48,7 @@ func Packages() []Package {
 		{"strace", "see which system calls the agent makes", []string{"strace"}},
 		{"curl", "play the sessions of the documentation", []string{"curl"}},
 		{"jq", "play the sessions of the documentation", []string{"jq"}},
+		{"chromium", "open the pages of lockstep ui", []string{"chromium"}},
 	}
 }
 
@@ -172,6 +173,22 @@ const NeedReason = "this test needs "
 // once and names the command that installs it.
 func Need(t testing.TB, program string) string {
 	t.Helper()
+	return need(t, program, t.Fatalf)
+}
+
+// Want does the same for a program that is large for a laptop: where it is missing, the test is
+// skipped, but never in CI.
+func Want(t testing.TB, program string) string {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		return Need(t, program)
+	}
+	return need(t, program, t.Skipf)
+}
+
+// need finds a program, or leaves the test.
+func need(t testing.TB, program string, leave func(format string, args ...any)) string {
+	t.Helper()
 	all := Packages()
 	i := slices.IndexFunc(all, func(p Package) bool { return slices.Contains(p.Programs, program) })
 	if i < 0 {
@@ -180,7 +197,7 @@ func Need(t testing.TB, program string) string {
 	In(t, TierAll)
 	path := find(program)
 	if path == "" {
-		t.Fatalf("%s%s: run \"make packages\", or:\n%s", NeedReason, program, wanted(all[i:i+1]))
+		leave("%s%s: run \"make packages\", or:\n%s", NeedReason, program, wanted(all[i:i+1]))
 	}
 	return path
 }

@@ -6,31 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/access"
-	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
-	"github.com/lockstep-dev/lockstep/internal/core/record"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
-	"github.com/lockstep-dev/lockstep/internal/feature/configs"
-	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
-	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // explainOptions are the flags of "lockstep explain".
@@ -39,8 +23,6 @@ type explainOptions struct {
 	scope        scopeOptions
 	output       outputOptions
 	installation installationOptions
-	key          string
-	quiet        time.Duration
 	watch        bool
 }
 
@@ -79,10 +61,17 @@ was told of it.`,
 	o.scope.bindOne(fs)
 	o.output.bind(cmd)
 	o.installation.bind(fs)
-	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
-	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "the controller's quiet window, for estimates")
+	o.installation.bindEstimates(fs)
 	fs.BoolVarP(&o.watch, "watch", "w", false, "go on, and explain again when the controller has decided something else")
 	return cmd
+}
+
+// oneObject accepts only the name of one object.
+func oneObject(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{errors.New("name one workload or source, such as deployment/web or configmap/app")}
+	}
+	return nil
 }
 
 // kindsPatience limits the wait for the kinds that the cluster's controller knows.
@@ -96,14 +85,14 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return err
 	}
-	t, err := targetAmong(name, within.namespace, within.kinds)
+	t, err := targetAmong(name, within.Namespace, within.kinds)
 	c, clientErr := o.kube.client()
 	if _, unknown := errors.AsType[unknownKindError](err); unknown && clientErr == nil {
 		// Without a response of the cluster, the first error is the useful one.
 		ctx, cancel := context.WithTimeout(ctx, kindsPatience)
-		within.kinds = allOf(within.kinds, o.installation.kinds(ctx, c))
+		within.kinds = o.installation.reader(c, within.kinds, env).InstalledKinds(ctx)
 		cancel()
-		t, err = targetAmong(name, within.namespace, within.kinds)
+		t, err = targetAmong(name, within.Namespace, within.kinds)
 	}
 	switch {
 	case err != nil:
@@ -111,9 +100,9 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	case clientErr != nil:
 		return clientErr
 	}
-	question := &explaining{options: o, client: c, env: env, target: t, kinds: within.kinds}
+	question := &explaining{Reader: o.installation.reader(c, within.kinds, env), target: t}
 	if t.isWorkload {
-		question.kind, question.at, _ = workloadAmong(name, within.namespace, within.kinds)
+		question.kind, _, _ = workloadAmong(name, within.Namespace, within.kinds)
 	}
 	if !o.watch {
 		answer, err := question.ask(ctx)
@@ -144,158 +133,22 @@ type explained interface {
 
 // explaining is one run of the command.
 type explaining struct {
-	options *explainOptions
-	client  client.Client
-	env     Environment
-	target  target
-	kinds   []kube.Kind
-	// kind and at are the workload, if the target is one.
+	*ask.Reader
+
+	target target
+	// kind is that of a workload, if the target is one.
 	kind kube.Kind
-	at   client.ObjectKey
 }
 
 func (x *explaining) ask(ctx context.Context) (explained, error) {
 	if x.target.isWorkload {
-		answer, err := x.askWorkload(ctx)
-		return workloadAnswer{answer}, err
+		answer, err := x.Workload(ctx, x.kind, x.target.ObjectKey)
+		answer.Controller = advised(answer.Controller)
+		return workloadAnswer{answer}, notFound(ctx, x.Client, x.target, err)
 	}
-	answer, err := x.askSource(ctx)
-	return sourceAnswer{answer}, err
-}
-
-// askWorkload reads everything known about the workload. A missing permission is reported
-// instead of failing, except for the workload itself.
-func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
-	var s ask.Situation
-	heard, stored, err := x.options.installation.heard(ctx, x.client, x.env, x.at.Namespace)
-	if err != nil {
-		return ask.Explanation{}, err
-	}
-	s.Controller, s.Readable, s.Stops = x.options.installation.controller(heard, x.env), heard.RecordProblem == nil, heard.StopsIn(x.at.Namespace)
-	s.Fleet = ask.Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
-	if !s.Readable {
-		s.Unread = append(s.Unread, "the record is "+ask.NotVisible+", so the state is that of the newest event: "+heard.RecordProblem.Error())
-	}
-	live, err := x.live(ctx, &s)
-	if err != nil {
-		return ask.Explanation{}, err
-	}
-	if err := x.gather(ctx, &s, live); err != nil {
-		return ask.Explanation{}, err
-	}
-	told, err := x.options.installation.unwritable(ctx, x.client, stored)
-	if err != nil {
-		return ask.Explanation{}, err
-	}
-	shard := ledger.ShardOf(x.options.installation.state, live.Key())
-	s.Unwritable = slices.DeleteFunc(told, func(t announce.Reported) bool { return t.About != shard })
-	if err := x.details(ctx, &s); err != nil {
-		return ask.Explanation{}, err
-	}
-	if s.Entry.Decision.Reason == input.AwaitsTurn {
-		s.Fleet.First = x.first(ctx, &s)
-	}
-	return ask.Explain(s), ctx.Err()
-}
-
-// live is the view of the currently readable objects.
-func (x *explaining) live(ctx context.Context, s *ask.Situation) (*cluster.Live, error) {
-	key, err := access.ReadInstallationKey(ctx, x.client, x.options.installation.namespace, x.options.key)
-	hashers := run.Hashers(key)
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		delete(hashers.Kinds, input.KindSecret)
-	case err != nil:
-		return nil, err
-	}
-	live := cluster.NewLive(x.client, hashers, x.kind, x.at, x.env.Now).Tolerate()
-	live.Words = s.Fleet.Words(settings.Defaults{})
-	if err := live.Read(ctx); err != nil {
-		return nil, notFound(ctx, x.client, workloadTarget(x.kind, x.at), err)
-	}
-	s.Hidden = live.Hidden()
-	return live, nil
-}
-
-// gather reads the inputs of the controller's decision.
-func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster.Live) error {
-	w, _ := live.Workload(live.Key())
-	entry, found := s.Fleet.Entries[w.Key]
-	s.Workload, s.Entry = w, entry
-	s.Namespace, _ = live.Namespace(w.Key.Namespace)
-	s.Recorded = found && (entry.TooNew || entry.UID == w.UID)
-	if !s.Recorded {
-		s.Entry = record.Entry{}
-	}
-	inputs := configs.New(configs.Options{View: live, Since: unknownSince, Shared: s.Fleet.IsShared})
-	gatherer := &rollouts.Gatherer{
-		// An input on record that isn't requested here is followed through a controller flag.
-		Vocabulary: s.Fleet.Words(settings.Defaults{Auto: s.Recorded, Quiet: x.options.quiet}),
-		View:       live, Families: []rollouts.Family{inputs}, Read: func(context.Context) error { return nil },
-		Entry:     func(kube.Key) (record.Entry, bool) { return s.Entry, s.Recorded },
-		Revisions: x.revisions, MaxDelay: math.MaxInt64, Now: x.env.Now,
-		Safety: s.Fleet.Safety(),
-		Gatekeepers: rollouts.Gatekeepers{
-			Stopped: func(string) (string, bool) { return ask.StoppedBy(s.Stops) }, Change: s.Fleet.Change,
-		},
-	}
-	got, err := gatherer.Gather(ctx, live.Key())
-	if err != nil {
-		return err
-	}
-	s.Live = got.Observation
-	return nil
-}
-
-// revisions are those of the workload; without permission to read them nothing counts as
-// reverted.
-func (x *explaining) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
-	return lineage.Revisions(ctx, x.client, w)
-}
-
-// first are the workloads that go first, as far as they can be read: the place of the others
-// depends on them.
-func (x *explaining) first(ctx context.Context, s *ask.Situation) map[kube.Key]bool {
-	namespace := x.at.Namespace
-	if len(s.Fleet.Shared) > 0 {
-		namespace = ""
-	}
-	var all []cluster.Header
-	for _, kind := range allOf(x.kinds, s.Fleet.Kinds) {
-		if found, err := cluster.Headers(ctx, x.client, kind, namespace, labels.Everything()); err == nil {
-			all = append(all, found...)
-		}
-	}
-	return ask.FirstOf(all)
-}
-
-// details reads additional information for users.
-func (x *explaining) details(ctx context.Context, s *ask.Situation) error {
-	template, err := cluster.ReadTemplate(ctx, x.client, s.Workload)
-	if err == nil && template != nil {
-		s.Places = podrefs.Places(&template.Spec)
-	}
-	if s.Events, err = announce.ReportedOf(ctx, x.client, s.Workload.Key.Namespace, s.Workload.UID); err != nil {
-		s.Unread = append(s.Unread, "events are "+ask.NotVisible+": "+err.Error())
-	}
-	s.Writers = map[input.ID]kube.Writer{}
-	for _, id := range sourcesOf(s) {
-		if o, err := cluster.ReadHeader(ctx, x.client, x.at.Namespace, id); err == nil {
-			s.Writers[id] = kube.DataWriter(o)
-		}
-	}
-	return ctx.Err()
-}
-
-// sourcesOf are the followed ConfigMaps and Secrets that exist.
-func sourcesOf(s *ask.Situation) []input.ID {
-	var all []input.ID
-	for _, f := range s.Live.Findings {
-		if f.ID.IsSource() && !f.Current.IsAbsent() {
-			all = append(all, f.ID)
-		}
-	}
-	return all
+	answer, err := x.Source(ctx, x.target.Namespace, input.ID{Kind: input.Kind(x.target.Kind), Name: x.target.Name})
+	answer.Controller = advised(answer.Controller)
+	return sourceAnswer{answer}, notFound(ctx, x.Client, x.target, err)
 }
 
 func (o *explainOptions) print(env Environment, answer explained) error {

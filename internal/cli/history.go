@@ -14,14 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
-	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
 
 // historyOptions are the flags of "lockstep history".
@@ -77,7 +72,7 @@ func (o *historyOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return err
 	}
-	kind, at, err := workloadNamed(name, within.namespace, o.scope.kinds)
+	kind, at, err := workloadNamed(name, within.Namespace, o.scope.kinds)
 	if err != nil {
 		return usageError{err}
 	}
@@ -85,20 +80,11 @@ func (o *historyOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return err
 	}
-	var past ask.Past
-	if past.Workload, past.Writer, err = cluster.ReadWorkload(ctx, c, settings.Native{}, kind, at); err != nil {
+	reader := &ask.Reader{Client: c}
+	h, err := reader.History(ctx, kind, at)
+	if err != nil {
 		return notFound(ctx, c, workloadTarget(kind, at), err)
 	}
-	if past.Revisions, err = lineage.PastOf(ctx, c, past.Workload); err != nil {
-		past.Unread = append(past.Unread, "revisions cannot be read: "+err.Error())
-	}
-	if past.Events, err = announce.ReportedOf(ctx, c, past.Workload.Key.Namespace, past.Workload.UID); err != nil {
-		past.Unread = append(past.Unread, "events cannot be read: "+err.Error())
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	h := ask.HistoryOf(past)
 	return o.output.write(env.Stdout, h, func(to io.Writer) error { return printHistory(to, h, env.Now(), o.output.isWide()) })
 }
 
@@ -126,7 +112,7 @@ func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) 
 		if r.Current {
 			number += " current"
 		}
-		cells := []string{number, "-", "-", revisionChanges(r), r.By}
+		cells := []string{number, "-", "-", r.ChangedWords(), r.By}
 		if r.Started != nil {
 			cells[1] = duration.HumanDuration(now.Sub(*r.Started))
 		}
@@ -139,37 +125,6 @@ func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) 
 		table.Row(cells...)
 	}
 	return table.End()
-}
-
-// revisionChanges describes what changed with a revision.
-func revisionChanges(r ask.Revision) string {
-	if r.First {
-		return "(the first that is left)"
-	}
-	parts := make([]string, 0, len(r.Changed)+1)
-	for _, c := range r.Changed {
-		parts = append(parts, changeInWords(c))
-	}
-	if r.Again {
-		parts = append(parts, "an earlier revision again")
-	}
-	if len(parts) == 0 {
-		return "nothing in the template"
-	}
-	return strings.Join(parts, ", ")
-}
-
-// changeInWords is one change. Image digests are shortened; those of inputs are short already.
-func changeInWords(c ask.Change) string {
-	switch {
-	case c.From == "" && c.To == "":
-		return c.What
-	case c.From == "":
-		return c.What + " -> " + images.Short(c.To)
-	case c.To == "":
-		return c.What + " " + images.Short(c.From) + " -> not shown"
-	}
-	return fmt.Sprintf("%s %s -> %s", c.What, images.Short(c.From), images.Short(c.To))
 }
 
 func revisionInputs(r ask.Revision) string {

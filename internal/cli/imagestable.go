@@ -144,7 +144,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 type imagesLook struct {
 	options     *imagesTable
 	words       settings.Native
-	client      client.Client
+	client      client.WithWatch
 	resolver    *imagewatch.Resolver
 	credentials func(*kube.Workload) (keychain.Source, string)
 	env         Environment
@@ -180,7 +180,7 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 	if len(workloads) == 0 && len(l.denied) > 0 {
 		return nil, errors.Join(l.denied...)
 	}
-	heard, stored, err := l.options.installation.heard(ctx, l.client, l.env, l.options.namespace)
+	heard, stored, err := l.options.installation.reader(l.client, kinds, l.env).Heard(ctx, l.options.namespace)
 	if err != nil {
 		return nil, err
 	}

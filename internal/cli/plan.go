@@ -17,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
-	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // planOptions are the flags of "lockstep plan".
@@ -71,7 +72,7 @@ shown. Images are not looked up.`,
 	fs.Lookup("namespace").Usage = "namespace of objects that name none (default that of the kubeconfig's context)"
 	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory or - for the standard input; may be repeated")
 	o.installation.bind(fs)
-	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.key, "key-name", installation.DefaultKey, "name of the Secret with the key for digests of Secrets")
 	fs.BoolVar(&o.auto, "auto", false, "the controller was started with --auto")
 	fs.BoolVar(&o.observe, "observe", false, "the controller was started with --observe")
 	o.output.bind(cmd)
@@ -103,14 +104,14 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 	if err != nil {
 		return err
 	}
-	heard, _, err := o.installation.heard(ctx, c, env, within.namespace)
+	heard, _, err := o.installation.reader(c, within.kinds, env).Heard(ctx, within.Namespace)
 	if err != nil {
 		return err
 	}
 	with := ask.PlanOptions{
 		Serves: heard.Serves, Stop: heard.Stop,
-		Client: c, Kinds: within.kinds, Namespace: within.namespace, Now: env.Now(),
-		Record: ledger.NewReading(c, o.installation.namespace, o.installation.state), Installation: o.installation.namespace,
+		Client: c, Kinds: within.kinds, Namespace: within.Namespace, Now: env.Now(),
+		Record: ledger.NewReading(c, heard.Own.Namespace, heard.Own.State), Installation: o.installation.namespace,
 		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe},
 	}
 	if err := o.addKey(ctx, c, &with); err != nil {
@@ -138,7 +139,7 @@ func (o *planOptions) addKey(ctx context.Context, c client.Client, with *ask.Pla
 		key = make([]byte, 32)
 		_, err = rand.Read(key)
 	}
-	with.Hashers = run.Hashers(key)
+	with.Hashers = kube.NewHashers(key)
 	return err
 }
 

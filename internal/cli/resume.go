@@ -17,12 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
 // The controller writes the record once a second.
@@ -171,7 +173,8 @@ func (o *resumeOptions) resumeVersion(ctx context.Context, name string, env Envi
 	if o.everywhere && t.isWorkload {
 		return usageError{errors.New("--all-namespaces is for a ConfigMap or Secret")}
 	}
-	if _, err := o.own.look(ctx, c); err != nil {
+	own, _, err := o.own.reader(c, nil, env).Installation(ctx)
+	if err != nil {
 		return err
 	}
 	targets, within := []target{t}, t.Namespace
@@ -181,8 +184,8 @@ func (o *resumeOptions) resumeVersion(ctx context.Context, name string, env Envi
 			return err
 		}
 	}
-	stored, forbidden := o.stops(ctx, c, targets, within)
-	if err := unlessForbidden(forbidden); err != nil {
+	stored, forbidden := readStops(ctx, c, own, targets, within)
+	if err := access.UnlessForbidden(forbidden); err != nil {
 		return err
 	}
 	found := false
@@ -215,12 +218,12 @@ func (o *resumeOptions) reportNothing(ctx context.Context, c client.Client, t ta
 	return say(env.Stdout, "%s in namespace %s: no version is stopped", t, t.Namespace)
 }
 
-// stops reads the record. A version that was stopped a moment ago may not be on it yet.
-func (o *resumeOptions) stops(ctx context.Context, c client.Client, targets []target, within string) (stored ledger.Stored, err error) {
+// readStops reads the record. A version that was stopped a moment ago may not be on it yet.
+func readStops(ctx context.Context, c client.Client, own ask.Own, targets []target, within string) (stored ledger.Stored, err error) {
 	isStopped := func(t target) bool { return len(stoppedFor(t, stored)) > 0 }
 	err = wait.PollUntilContextTimeout(ctx, recordPoll, recordPatience, true, func(context.Context) (bool, error) {
 		var err error
-		stored, err = ledger.ReadAll(ctx, c, client.ObjectKey{Namespace: o.own.namespace, Name: o.own.state}, within)
+		stored, err = ledger.ReadAll(ctx, c, client.ObjectKey{Namespace: own.Namespace, Name: own.State}, within)
 		return slices.ContainsFunc(targets, isStopped), err
 	})
 	if wait.Interrupted(err) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/killswitch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
@@ -26,7 +27,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
-	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // rollOptions are the flags of "lockstep roll".
@@ -90,8 +90,8 @@ the order in which a change reaches workloads don't count here: you decide.`,
 	o.kube.bind(fs)
 	o.scope.bindOne(fs)
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
-	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
+	fs.StringVar(&o.key, "key-name", installation.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.state, "state-name", installation.DefaultState, "start of the names of the ConfigMaps with the record")
 	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and roll out images that were pinned by hand")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
@@ -133,7 +133,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 			_, _ = fmt.Fprintf(env.Stderr, "note: automatic changes are stopped (%s); this rollout is carried out all the same\n", reasonText(reason))
 		}
 	}
-	r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, run.Hashers(key), kind, at, env.Now)}
+	r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, kube.NewHashers(key), kind, at, env.Now)}
 	known, found, err := ledger.ReadEntry(ctx, c, o.ownNS, o.state, r.live.Key())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err

@@ -14,7 +14,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -69,7 +68,7 @@ func TestRollDecidesAnewAfterAConflict(t *testing.T) {
 	at := client.ObjectKey{Namespace: w.Namespace, Name: testkit.Web}
 	r := &roll{
 		options: &rollOptions{now: true}, client: c, env: Environment{Stdout: &out, Stderr: &out, Now: time.Now},
-		live: cluster.NewLive(c, run.Hashers([]byte("key")), kube.Deployment(), at, time.Now),
+		live: cluster.NewLive(c, kube.NewHashers([]byte("key")), kube.Deployment(), at, time.Now),
 	}
 	if err := r.run(t.Context()); err != nil || !strings.Contains(out.String(), "rolled out") {
 		t.Errorf("said %q, error %v", out.String(), err)

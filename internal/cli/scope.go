@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
 // scopeOptions select a command's workloads.
@@ -37,10 +38,9 @@ func (o *scopeOptions) bindMany(fs *pflag.FlagSet) {
 
 // scope is the selection of the flags.
 type scope struct {
-	// namespace is empty for all of them.
-	namespace string
-	selector  labels.Selector
-	kinds     []kube.Kind
+	ask.Scope
+
+	kinds []kube.Kind
 }
 
 func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
@@ -52,18 +52,18 @@ func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
 	if err != nil {
 		return scope{}, usageError{fmt.Errorf("--selector %q: %w", o.selector, err)}
 	}
-	s := scope{namespace: o.namespace, selector: selector, kinds: kinds}
+	s := scope{ask.Scope{Namespace: o.namespace, Selector: selector}, kinds}
 	switch {
 	case o.all: // as with kubectl, even beside --namespace
-		s.namespace = ""
-	case s.namespace == "":
-		s.namespace = k.namespace()
+		s.Namespace = ""
+	case s.Namespace == "":
+		s.Namespace = k.namespace()
 	}
 	return s, nil
 }
 
 // target returns the named object, which may be a namespace, and a client to change it.
-func (o *scopeOptions) target(k *kubeOptions, name string) (target, client.Client, error) {
+func (o *scopeOptions) target(k *kubeOptions, name string) (target, client.WithWatch, error) {
 	t, is, err := namespaceNamed(name)
 	if !is {
 		t, err = parseTarget(name, cmp.Or(o.namespace, k.namespace()), o.kinds)

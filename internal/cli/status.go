@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,16 +12,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
-	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
@@ -66,16 +58,6 @@ permission to read the record, STATE is that of the newest event of each workloa
 	return cmd
 }
 
-// statusAnswer is the output of the command.
-type statusAnswer struct {
-	Controller ask.Controller `json:"controller"`
-	// Stops are what an operator stopped.
-	Stops     []ask.Stop    `json:"stops,omitempty"`
-	Workloads []ask.Summary `json:"workloads"`
-	// Notes list what could not be read.
-	Notes []string `json:"notes,omitempty"`
-}
-
 func (o *statusOptions) run(ctx context.Context, env Environment) error {
 	if err := o.output.validate(); err != nil {
 		return err
@@ -88,8 +70,9 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
+	reader := o.installation.reader(c, within.kinds, env)
 	if !o.watch {
-		answer, err := o.ask(ctx, c, env, within)
+		answer, err := o.status(ctx, reader, within)
 		if err != nil {
 			return err
 		}
@@ -101,7 +84,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 		stops      []ask.Stop
 	)
 	return ledger.WhenChanged(ctx, c, o.installation.namespace, func(ctx context.Context) error {
-		answer, err := o.ask(ctx, c, env, within)
+		answer, err := o.status(ctx, reader, within)
 		if err != nil {
 			return err
 		}
@@ -110,7 +93,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 		changed, now := changedRows(before, answer.Workloads)
 		before, controller, stops, answer.Workloads = now, answer.Controller, answer.Stops, changed
 		if !first && isOther && o.output.isForUsers() {
-			_ = say(env.Stderr, "%s", controllerWords(controller, env.Now()))
+			_ = say(env.Stderr, "controller: %s", controller.Words(env.Now()))
 		}
 		if !first && areOther && o.output.isForUsers() {
 			printStops(env.Stderr, stops, env.Now())
@@ -143,68 +126,14 @@ func changedRows(before map[string]ask.Summary, rows []ask.Summary) (changed []a
 	return changed, now
 }
 
-// ask reads the state: one list for each kind, and the record.
-func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environment, within scope) (statusAnswer, error) {
-	var (
-		answer statusAnswer
-		known  ask.Known
-		denied error
-		listed bool
-	)
-	heard, stored, err := o.installation.heard(ctx, c, env, within.namespace)
-	if err != nil {
-		return answer, err
-	}
-	known.Serves = heard.Serves
-	for _, kind := range allOf(within.kinds, heard.Serves.Kinds) {
-		found, err := cluster.Headers(ctx, c, kind, within.namespace, within.selector)
-		switch {
-		case apierrors.IsForbidden(err):
-			denied = errors.Join(denied, err)
-			answer.Notes = append(answer.Notes, err.Error())
-		case err != nil:
-			return answer, err
-		}
-		listed = listed || found != nil
-		known.Workloads = append(known.Workloads, found...)
-	}
-	if !listed && denied != nil {
-		return answer, denied
-	}
-	if heard.RecordProblem == nil {
-		known.Entries, known.Changes = stored.Entries, stored.Changes
-		unwritable, err := o.installation.unwritable(ctx, c, stored)
-		if err != nil {
-			return answer, err
-		}
-		for _, t := range unwritable {
-			answer.Notes = append(answer.Notes, fmt.Sprintf("%s %s: %s", t.Reason, t.About, t.Note))
-		}
-	} else {
-		answer.Notes = append(answer.Notes, "the record is "+ask.NotVisible+", so this is what events say: "+heard.RecordProblem.Error())
-	}
-	if known.NeedsEvents() {
-		if known.Events, err = announce.ReportedIn(ctx, c, within.namespace); err != nil {
-			answer.Notes = append(answer.Notes, err.Error())
-		}
-	}
-	answer.Controller, answer.Workloads = o.installation.controller(heard, env), ask.StatusOf(known)
-	answer.Stops = heard.StopsIn(within.namespace)
-	return answer, unlessForbidden(err)
+// status asks for the state of the workloads.
+func (o *statusOptions) status(ctx context.Context, reader *ask.Reader, within scope) (ask.Status, error) {
+	answer, err := reader.Status(ctx, within.Scope)
+	answer.Controller = advised(answer.Controller)
+	return answer, err
 }
 
-// allOf are the kinds, plus those further kinds that aren't among them.
-func allOf(kinds, further []kube.Kind) []kube.Kind {
-	all := slices.Clone(kinds)
-	for _, kind := range further {
-		if !kube.HasKind(all, kind.GroupKind()) {
-			all = append(all, kind)
-		}
-	}
-	return all
-}
-
-func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) error {
+func (o *statusOptions) print(env Environment, answer ask.Status, whole bool) error {
 	return o.output.write(env.Stdout, answer, func(to io.Writer) error {
 		if whole {
 			if err := printController(env.Stderr, answer.Controller, env.Now()); err != nil {
@@ -249,16 +178,13 @@ func (o *statusOptions) nothing() string {
 // stateColour is red for states that a user has to end, and yellow for those that end by
 // themselves.
 func stateColour(s ask.Report) string {
-	if s.IsSettled() || s.Reason == ask.NotOnRecord {
+	switch group := s.Group(); {
+	case group == ask.InStep, s.Reason == ask.NotOnRecord:
 		return ""
-	}
-	switch input.Reason(s.Reason) {
-	case input.QuietWindow, input.Evicting, input.GenerationNotObserved, input.Changed,
-		input.AwaitsTurn, input.AwaitsWindow, input.AwaitsWorkload, input.Damped:
+	case group == ask.Waiting:
 		return colourWaits
-	default:
-		return colourStuck
 	}
+	return colourStuck
 }
 
 // fewInputs is how many inputs a row names; more are counted, except with -o wide.
@@ -277,9 +203,9 @@ func (o *statusOptions) table(to io.Writer, rows []ask.Summary, now time.Time, h
 		table.Row(columns...)
 	}
 	for _, r := range rows {
-		cells := []string{r.Workload, r.State.Reason, age(r.State.Since, now), dashed(o.inputs(r)), dashed(r.State.Ends)}
+		cells := []string{r.Workload, r.State.Reason, ask.Age(r.State.Since, now), dashed(o.inputs(r)), dashed(r.State.Ends)}
 		if o.output.isWide() {
-			cells = append(cells, until(r.State.Next, now), r.State.From, dashed(r.State.Message))
+			cells = append(cells, ask.Until(r.State.Next, now), r.State.From, dashed(r.State.Message))
 		}
 		if o.scope.all {
 			cells = append([]string{r.Namespace}, cells...)
@@ -311,34 +237,5 @@ func printController(to io.Writer, c ask.Controller, now time.Time) error {
 	if c.State == ask.Running && c.Note == "" {
 		return nil
 	}
-	return say(to, "%s", controllerWords(c, now))
-}
-
-func controllerWords(c ask.Controller, now time.Time) string {
-	words := "controller: " + c.State
-	if c.Since != nil {
-		words += " for " + age(c.Since, now) + " (since " + c.Since.UTC().Format(time.RFC3339) + ")"
-	}
-	if c.Version != "" {
-		words += ", version " + c.Version
-	}
-	if c.Note != "" {
-		words += "; " + c.Note
-	}
-	return words
-}
-
-func age(t *time.Time, now time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return duration.HumanDuration(max(0, now.Sub(*t)))
-}
-
-// until is the duration until a time.
-func until(t *time.Time, now time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return "in " + duration.HumanDuration(max(0, t.Sub(now)))
+	return say(to, "controller: %s", c.Words(now))
 }

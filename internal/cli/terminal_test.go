@@ -65,7 +65,7 @@ func printers() map[string]func(env Environment, text string) error {
 	return map[string]func(env Environment, text string) error{
 		"status": func(env Environment, text string) error {
 			o := statusOptions{output: outputOptions{formatWide}, scope: scopeOptions{all: true}}
-			return o.print(env, filled[statusAnswer](text), true)
+			return o.print(env, filled[ask.Status](text), true)
 		},
 		"explain a workload": func(env Environment, text string) error {
 			o := explainOptions{output: outputOptions{formatWide}}

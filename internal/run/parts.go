@@ -24,7 +24,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/notify"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
-	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -263,17 +262,9 @@ func (p *parts) watch(ctx context.Context) error {
 	if p.options.rollsOut() {
 		watches.StartWithContext(ctx, p.records.Watch)
 	}
-	p.cache.Run(ctx, Hashers(key))
+	p.cache.Run(ctx, kube.NewHashers(key))
 	watches.Wait()
 	return nil
-}
-
-// Hashers digest content; Secrets are digested with the installation key.
-func Hashers(key []byte) kube.Hashers {
-	return kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
-		input.KindConfigMap: {},
-		input.KindSecret:    fingerprint.NewKeyedHasher(key),
-	}}
 }
 
 // ReportStatus logs when a watch starts or stops working.

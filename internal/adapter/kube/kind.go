@@ -108,6 +108,17 @@ func HasKind(kinds []Kind, kind schema.GroupKind) bool {
 	return slices.ContainsFunc(kinds, func(k Kind) bool { return k.GroupKind() == kind })
 }
 
+// AllKinds are the kinds, plus those further kinds that aren't among them.
+func AllKinds(kinds, further []Kind) []Kind {
+	all := slices.Clone(kinds)
+	for _, kind := range further {
+		if !HasKind(all, kind.GroupKind()) {
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
 // Deployment is the kind of Deployments.
 func Deployment() Kind {
 	return NewKind(Row{

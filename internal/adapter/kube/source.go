@@ -104,6 +104,14 @@ type Hashers struct {
 	Legacy bool
 }
 
+// NewHashers digest content; Secrets are digested with the installation key.
+func NewHashers(key []byte) Hashers {
+	return Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
+		input.KindConfigMap: {},
+		input.KindSecret:    fingerprint.NewKeyedHasher(key),
+	}}
+}
+
 // Slim makes a Source from a ConfigMap or Secret.
 func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	switch o := object.(type) {

@@ -25,6 +25,8 @@ type Controller struct {
 	Version string `json:"version,omitempty"`
 	// Note explains the state; may be empty.
 	Note string `json:"note,omitempty"`
+	// NoneFound is true when there is no trace of a controller: it may be in another namespace.
+	NoneFound bool `json:"-"`
 }
 
 // Heard is what was read from the controller's own objects.
@@ -37,8 +39,8 @@ type Heard struct {
 	// read.
 	Recorded      bool
 	RecordProblem error
-	// Version is the controller's, Own this program's.
-	Version, Own string
+	// Version is the controller's, Program this program's.
+	Version, Program string
 	// WrittenAt is when the record was last written, zero when that is not known.
 	WrittenAt time.Time
 	// Serves is what the controller follows according to its flags.
@@ -46,8 +48,8 @@ type Heard struct {
 	// Stop is what an operator stopped, and StoppedAt when that was last written.
 	Stop      settings.Stop
 	StoppedAt time.Time
-	// Namespace is where they were searched.
-	Namespace string
+	// Own are the objects that were read.
+	Own Own
 }
 
 // IsEmpty reports whether there is no trace of a controller.
@@ -57,14 +59,14 @@ func (h Heard) IsEmpty() bool {
 
 // ControllerOf returns the state of the controller.
 func ControllerOf(h Heard, now time.Time) Controller {
-	c := Controller{State: Unknown, Version: h.Version}
+	c := Controller{State: Unknown, Version: h.Version, NoneFound: h.IsEmpty()}
 	switch {
 	case h.LeaseProblem != nil:
 		c.Note = "whether a controller runs is not visible to you: " + h.LeaseProblem.Error()
 	case h.IsEmpty():
-		c.Note = "no controller has run in namespace " + h.Namespace
+		c.Note = "no controller has run in namespace " + h.Own.Namespace
 	case !h.Led:
-		c.Note = fmt.Sprintf("namespace %s has no lease, as of a controller without leader election, so that it cannot be told whether one runs", h.Namespace)
+		c.Note = fmt.Sprintf("namespace %s has no lease, as of a controller without leader election, so that it cannot be told whether one runs", h.Own.Namespace)
 	case h.Leader.Leads(now):
 		c.State = Running
 	case h.WrittenAt.After(h.Leader.Expires):
@@ -73,8 +75,8 @@ func ControllerOf(h Heard, now time.Time) Controller {
 		c.State, c.Since = Down, known(h.Leader.Renewed)
 		c.Note = "what follows is what it decided before"
 	}
-	if h.Version != "" && h.Own != "" && h.Version != h.Own {
-		c.Note = join(c.Note, fmt.Sprintf("the controller is version %s, and this is %s", h.Version, h.Own))
+	if h.Version != "" && h.Program != "" && h.Version != h.Program {
+		c.Note = join(c.Note, fmt.Sprintf("the controller is version %s, and this is %s", h.Version, h.Program))
 	}
 	return c
 }

@@ -110,11 +110,3 @@ func latest(times ...time.Time) time.Time {
 // IsSettled reports whether nothing has to end: the workload is in step, or the event is
 // about something that is over.
 func (s Report) IsSettled() bool { return s.IsInStep() || s.Ends == "" && s.Reason != NotOnRecord }
-
-// rank sorts unsettled workloads first.
-func (s Report) rank() int {
-	if s.IsSettled() {
-		return 1
-	}
-	return 0
-}

@@ -54,12 +54,12 @@ func TestControllerOf(t *testing.T) {
 		state  string
 		says   string // in the note, empty for no note
 	}{
-		"Running":      {"the lease is held", Heard{Leader: leads, Led: true, Version: "1", Own: "1"}, Running, ""},
+		"Running":      {"the lease is held", Heard{Leader: leads, Led: true, Version: "1", Program: "1"}, Running, ""},
 		"Expired":      {"it was not renewed", Heard{Leader: access.Leader{Name: "a", Renewed: now.Add(-time.Hour), Expires: now.Add(-time.Minute)}, Led: true}, Down, "decided before"},
 		"GivenUp":      {"the last one has ended", Heard{Leader: access.Leader{Renewed: now, Expires: now.Add(time.Second)}, Led: true}, Down, "decided before"},
-		"OtherVersion": {"the two are not the same", Heard{Leader: leads, Led: true, Version: "2", Own: "1"}, Running, "version 2, and this is 1"},
-		"Never":        {"neither lease nor record", Heard{Namespace: "own"}, Unknown, "no controller has run in namespace own"},
-		"NoLease":      {"a record without a lease", Heard{Recorded: true, Namespace: "own"}, Unknown, "without leader election"},
+		"OtherVersion": {"the two are not the same", Heard{Leader: leads, Led: true, Version: "2", Program: "1"}, Running, "version 2, and this is 1"},
+		"Never":        {"neither lease nor record", Heard{Own: Own{Namespace: "own"}}, Unknown, "no controller has run in namespace own"},
+		"NoLease":      {"a record without a lease", Heard{Recorded: true, Own: Own{Namespace: "own"}}, Unknown, "without leader election"},
 		"OldLease":     {"one without leader election has followed", Heard{Led: true, Leader: access.Leader{Name: "a", Renewed: now.Add(-time.Hour), Expires: now.Add(-time.Minute)}, WrittenAt: now}, Unknown, "newer than the lease"},
 		"NotVisible":   {"no permission to the lease", Heard{LeaseProblem: refused}, Unknown, "not visible to you: refused"},
 	}

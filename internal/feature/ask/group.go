@@ -1,0 +1,52 @@
+package ask
+
+import (
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Group is how much a workload's state matters to a user, in one word.
+type Group string
+
+// The groups of states.
+const (
+	// Failed: a user has to correct something, or a rollout failed.
+	Failed Group = "failed"
+	// Undone: a change was delivered and reverted.
+	Undone Group = "undone"
+	// Held: a user or an operator forbids the change.
+	Held Group = "held"
+	// Waiting: the change is delivered without anybody's help.
+	Waiting Group = "waiting"
+	// Behind: the controller doesn't deliver it as it is, or hasn't looked yet.
+	Behind Group = "behind"
+	// InStep: nothing has to end.
+	InStep Group = "in step"
+)
+
+// Groups are all of them, those that matter most first.
+func Groups() []Group { return []Group{Failed, Undone, Held, Waiting, Behind, InStep} }
+
+// Rank is the place in Groups.
+func (g Group) Rank() int { return slices.Index(Groups(), g) }
+
+// Group is the group of a decision.
+func (s Report) Group() Group {
+	if s.IsSettled() {
+		return InStep
+	}
+	switch input.Reason(s.Reason) {
+	case input.Undone, input.Contested:
+		return Undone
+	case input.Held, input.Paused, input.Stopped, input.AwaitsPods:
+		return Held
+	case input.QuietWindow, input.Evicting, input.GenerationNotObserved, input.Changed,
+		input.AwaitsTurn, input.AwaitsWindow, input.AwaitsWorkload, input.Damped:
+		return Waiting
+	case NotOnRecord, NotWatched, input.NotFollowed, input.KindOff, input.ReloadOff, input.ImagesOff, input.StrategyOff:
+		return Behind
+	default:
+		return Failed
+	}
+}

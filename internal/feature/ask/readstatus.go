@@ -1,0 +1,70 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+)
+
+// Status is how many workloads stand.
+type Status struct {
+	Controller Controller `json:"controller"`
+	// Stops are what an operator stopped.
+	Stops     []Stop    `json:"stops,omitempty"`
+	Workloads []Summary `json:"workloads"`
+	// Notes list what could not be read.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Status reads how the workloads of a scope stand: one list for each kind, and the record.
+func (r *Reader) Status(ctx context.Context, within Scope) (Status, error) {
+	heard, stored, err := r.Heard(ctx, within.Namespace)
+	if err != nil {
+		return Status{}, err
+	}
+	workloads, notes, err := r.headers(ctx, within, kube.AllKinds(r.Kinds, heard.Serves.Kinds))
+	if err != nil {
+		return Status{Notes: notes}, err
+	}
+	return r.status(ctx, within, workloads, heard, stored, notes)
+}
+
+// StatusOf does the same for a caller that has the workloads of the scope already.
+func (r *Reader) StatusOf(ctx context.Context, within Scope, workloads []cluster.Header) (Status, error) {
+	heard, stored, err := r.Heard(ctx, within.Namespace)
+	if err != nil {
+		return Status{}, err
+	}
+	return r.status(ctx, within, workloads, heard, stored, nil)
+}
+
+func (r *Reader) status(ctx context.Context, within Scope, workloads []cluster.Header, heard Heard, stored ledger.Stored, notes []string) (Status, error) {
+	known := Known{Workloads: workloads, Serves: heard.Serves}
+	if heard.RecordProblem == nil {
+		known.Entries, known.Changes = stored.Entries, stored.Changes
+		unwritable, err := r.unwritable(ctx, heard.Own, stored)
+		if err != nil {
+			return Status{Notes: notes}, err
+		}
+		for _, t := range unwritable {
+			notes = append(notes, fmt.Sprintf("%s %s: %s", t.Reason, t.About, t.Note))
+		}
+	} else {
+		notes = append(notes, "the record is "+NotVisible+", so this is what events say: "+heard.RecordProblem.Error())
+	}
+	var err error
+	if known.NeedsEvents() {
+		if known.Events, err = announce.ReportedIn(ctx, r.Client, within.Namespace); err != nil {
+			notes = append(notes, err.Error())
+		}
+	}
+	return Status{
+		Controller: ControllerOf(heard, r.Now()), Stops: heard.StopsIn(within.Namespace),
+		Workloads: StatusOf(known), Notes: notes,
+	}, access.UnlessForbidden(err)
+}

@@ -1,0 +1,236 @@
+package ask
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
+)
+
+// nothing stands for a value that isn't there.
+const nothing = "-"
+
+// Age is how long ago a time was, such as "5m".
+func Age(t *time.Time, now time.Time) string {
+	if t == nil {
+		return nothing
+	}
+	return duration.HumanDuration(max(0, now.Sub(*t)))
+}
+
+// Until is the duration until a time, such as "in 5m".
+func Until(t *time.Time, now time.Time) string {
+	if t == nil {
+		return nothing
+	}
+	return "in " + duration.HumanDuration(max(0, t.Sub(now)))
+}
+
+// orNothing is the text, or a dash for an empty one.
+func orNothing(text string) string {
+	if text == "" {
+		return nothing
+	}
+	return text
+}
+
+// Words describes the controller's state.
+func (c Controller) Words(now time.Time) string {
+	words := c.State
+	if c.Since != nil {
+		words += " for " + Age(c.Since, now) + " (since " + c.Since.UTC().Format(time.RFC3339) + ")"
+	}
+	if c.Version != "" {
+		words += ", version " + c.Version
+	}
+	if c.Note != "" {
+		words += "; " + c.Note
+	}
+	return words
+}
+
+// Words describes a decision, and where it is known from.
+func (s Report) Words(now time.Time) string {
+	words := s.Reason
+	if s.Since != nil {
+		words += " for " + Age(s.Since, now)
+	}
+	if s.Message != "" {
+		words += ": " + s.Message
+	}
+	return words + s.FromWords()
+}
+
+// FromWords says where a decision is known from, unless it is on record. It starts with a space.
+func (s Report) FromWords() string {
+	switch s.From {
+	case FromEvent:
+		return " (from the newest event)"
+	case FromEstimate:
+		return " (an estimate: the controller has nothing on record of it, or the record is " + NotVisible + ")"
+	case FromFlags:
+		return " (from the arguments of the controller's Deployment)"
+	}
+	return ""
+}
+
+// NextWords explains what happens next and when, or what the user has to do.
+func (s Report) NextWords(c Controller, now time.Time) string {
+	switch {
+	case s.IsInStep():
+		return "nothing, until an input changes"
+	case c.State == Down && s.Ends == "":
+		return "nothing while the controller is down"
+	case s.Reason == string(input.Reloaded) && s.From == FromEstimate:
+		return "the rollout, as soon as a controller looks"
+	case c.State == Down && s.Ends != "":
+		return "nothing while the controller is down; it ends with " + s.Ends
+	case s.Next != nil && !s.Next.After(now):
+		return "the controller looks again at any moment; it ends with " + s.Ends
+	case s.Next != nil:
+		return "the controller looks again " + Until(s.Next, now) + "; it ends with " + s.Ends
+	case s.Ends != "":
+		return "it ends with " + s.Ends
+	}
+	return "nothing is planned"
+}
+
+// NextReport is the decision whose end matters to the user: the estimate, where the controller has
+// decided something else before.
+func (e Explanation) NextReport() Report {
+	if e.Estimate != nil && e.State.Reason != NotOnRecord {
+		return *e.Estimate
+	}
+	return e.State
+}
+
+// Words describes an operator's stop. The front end adds the command that ends it.
+func (s Stop) Words(now time.Time) string {
+	words := "every automatic change"
+	if s.Namespace != "" {
+		words += " in namespace " + s.Namespace
+	}
+	if s.Since != nil {
+		words += ", for " + Age(s.Since, now)
+	}
+	if s.Reason != "" {
+		words += ": " + s.Reason
+	}
+	return words
+}
+
+// Words describes a version that failed.
+func (v VersionStop) Words(now time.Time) string {
+	words := strings.TrimSpace(v.Input+" "+v.Version) + " failed on " + strings.Join(v.FailedOn, ", ")
+	if v.Since != nil {
+		words += " " + Age(v.Since, now) + " ago"
+	}
+	if v.Waiting > 0 {
+		words += fmt.Sprintf("; workloads that keep an earlier version: %d", v.Waiting)
+	}
+	return words
+}
+
+// Words describes how a change reaches the workloads.
+func (s Spreading) Words() string {
+	words := fmt.Sprintf("%s: %d of %d healthy with it, %d rolling", s.Input, s.Healthy, s.Users, s.Rolling)
+	details := strings.Join(s.RollingNow, ", ")
+	if len(s.RollingNow) > 0 && s.Rolling > len(s.RollingNow) {
+		details += " and others"
+	}
+	if s.AtMost > 0 {
+		details = strings.TrimPrefix(fmt.Sprintf("%s; at most %d", details, s.AtMost), "; ")
+	}
+	if details != "" {
+		words += " (" + details + ")"
+	}
+	words += fmt.Sprintf(", %d waiting", s.Waiting)
+	if s.Place > 0 {
+		words += fmt.Sprintf("; this one is number %d of %d in line", s.Place, s.InLine)
+	}
+	if s.Next != "" && s.Place != 1 {
+		words += "; next is " + s.Next
+	}
+	return words
+}
+
+// Words describes a maintenance window.
+func (w Window) Words(now time.Time) string {
+	state := "open"
+	if w.Opens != nil {
+		state = "closed, opens " + Until(w.Opens, now) + " (" + w.Opens.UTC().Format(time.RFC3339) + ")"
+	}
+	return fmt.Sprintf("%s: %s, %s", state, w.Text, w.On)
+}
+
+// NowWords is the current version of an input, and what blocks it.
+func (u Use) NowWords() string {
+	words := orNothing(u.Current)
+	switch {
+	case u.Hidden != "" && u.Current != "":
+		words += " (on record; " + NotVisible + ")"
+	case u.Hidden != "":
+		words = NotVisible
+	case !u.Followed:
+		words = "not followed"
+	}
+	if u.Note != "" {
+		words += " " + u.Note
+	}
+	return words
+}
+
+// ChangedWords is when and by whom an input was changed.
+func (u Use) ChangedWords(now time.Time) string {
+	return orNothing(changedBy(u.ChangedBy, u.ChangedAt, now))
+}
+
+// ChangedWords is when and by whom a source was changed.
+func (e SourceExplanation) ChangedWords(now time.Time) string {
+	if e.ChangedBy == "" {
+		return "not known"
+	}
+	return changedBy(e.ChangedBy, e.ChangedAt, now)
+}
+
+func changedBy(writer string, at *time.Time, now time.Time) string {
+	if writer == "" {
+		return ""
+	}
+	return Age(at, now) + " ago by " + writer
+}
+
+// ChangedWords describes what changed with a revision.
+func (r Revision) ChangedWords() string {
+	if r.First {
+		return "(the first that is left)"
+	}
+	parts := make([]string, 0, len(r.Changed)+1)
+	for _, c := range r.Changed {
+		parts = append(parts, c.Words())
+	}
+	if r.Again {
+		parts = append(parts, "an earlier revision again")
+	}
+	if len(parts) == 0 {
+		return "nothing in the template"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Words is one change. Image digests are shortened; those of inputs are short already.
+func (c Change) Words() string {
+	switch {
+	case c.From == "" && c.To == "":
+		return c.What
+	case c.From == "":
+		return c.What + " -> " + images.Short(c.To)
+	case c.To == "":
+		return c.What + " " + images.Short(c.From) + " -> not shown"
+	}
+	return fmt.Sprintf("%s %s -> %s", c.What, images.Short(c.From), images.Short(c.To))
+}

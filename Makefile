@@ -33,7 +33,7 @@ PKG ?= ./...
 TESTFLAGS ?=
 
 # Directories of test/ whose tests all need a later tier: "make test" doesn't link them.
-LATER := apps|ask|charts|doctor|images|install|node|notices|oldest|reload|safe
+LATER := apps|ask|charts|doctor|images|install|node|notices|oldest|reload|safe|ui
 
 # Directories of test/ whose tests only run built programs, where the race detector would see
 # nothing. All other packages run with it in "make test-all".

@@ -15,15 +15,10 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/bench/internal/figures"
+	"github.com/lockstep-dev/lockstep/bench/internal/fleet"
 )
 
-const (
-	workloads  = 5_000
-	namespaces = 10
-	// held is how many of them wait.
-	held = 500
-	runs = 5
-)
+const runs = 5
 
 // Result is one run. A figure beyond its limit makes the command fail.
 type Result struct {
@@ -50,7 +45,7 @@ func run(ctx context.Context, out string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.fill(ctx); err != nil {
+	if err := s.Fill(ctx); err != nil {
 		return err
 	}
 	result, err := s.measure(ctx)
@@ -88,12 +83,12 @@ func (s *scene) measure(ctx context.Context) (Result, error) {
 // check compares the figures with their limits.
 func (r Result) check() error {
 	var limits figures.Limits
-	if r.Rows != workloads || r.Waiting != held {
-		limits = append(limits, fmt.Errorf("%d rows, of which %d wait; want %d and %d", r.Rows, r.Waiting, workloads, held))
+	if r.Rows != fleet.Workloads || r.Waiting != fleet.Held {
+		limits = append(limits, fmt.Errorf("%d rows, of which %d wait; want %d and %d", r.Rows, r.Waiting, fleet.Workloads, fleet.Held))
 	}
 	limits.Most("ms for the command", r.MostMs, 3000)
 	limits.Most("MiB of the command", r.PeakMiB, 100)
-	const pages = workloads/500 + 1
+	const pages = fleet.Workloads/500 + 1
 	limits.Most("requests for deployments", r.Requests["deployments"], pages)
 	for _, resource := range []string{"statefulsets", "daemonsets", "cronjobs", "rollouts"} {
 		limits.Most("requests for "+resource, r.Requests[resource], 1)

@@ -28,8 +28,8 @@ import (
 
 // Main is the TestMain of a package that runs the product. It runs more tests at once than
 // there are cores, because they mostly wait for the control plane, unless the command line
-// says how many.
-func Main(m *testing.M, parallel int) {
+// says how many. What the tests share ends after them.
+func Main(m *testing.M, parallel int, after ...func()) {
 	// The libraries keep these in variables of the process. A test reads the product's log.
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -46,7 +46,11 @@ func Main(m *testing.M, parallel int) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, end := range after {
+		end()
+	}
+	os.Exit(code)
 }
 
 // Command is a command line of the product.

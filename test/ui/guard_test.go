@@ -1,0 +1,221 @@
+package ui_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest/browser"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// visitor asks a site for pages without a browser.
+type visitor struct {
+	site   *site
+	client *http.Client
+}
+
+// newVisitor has used the address that was printed.
+func newVisitor(t testing.TB, site *site) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &visitor{site: site, client: &http.Client{Jar: jar}}
+	response := v.do(t, http.MethodGet, site.entrance.String(), nil)
+	if response.StatusCode != http.StatusOK || response.Request.URL.RawQuery != "" {
+		t.Fatalf("the printed address leads to %s: %s", response.Request.URL, response.Status)
+	}
+	return v
+}
+
+// do sends a request and closes the answer's body.
+func (v *visitor) do(t testing.TB, method, address string, header http.Header) *http.Response {
+	t.Helper()
+	response, _ := v.ask(t, method, address, header)
+	return response
+}
+
+// ask sends a request with a header, of which Host is the name of the host, and reads the answer.
+func (v *visitor) ask(t testing.TB, method, address string, header http.Header) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header != nil {
+		request.Header = header
+		request.Host = header.Get("Host")
+	}
+	return v.send(t, request)
+}
+
+// send sends a request, and reads the answer.
+func (v *visitor) send(t testing.TB, request *http.Request) (*http.Response, string) {
+	t.Helper()
+	response, err := v.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// read is a page of the site.
+func (v *visitor) read(t testing.TB, page string) string {
+	t.Helper()
+	response, body := v.ask(t, http.MethodGet, v.site.at(page), nil)
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s: %s", page, response.Status, body)
+	}
+	return body
+}
+
+// TestGuard: only the user's own requests are answered, whatever else they ask for.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.CreateApp(t)
+	site := s.serve(t, s.Cluster.Kubeconfig())
+	user := newVisitor(t, site)
+	stranger := &visitor{site: site, client: &http.Client{}}
+	page, action := "/workload/"+s.Namespace+"/"+web, "/do?"+url.Values{"verb": {"hold"}, "target": {web}, "namespace": {s.Namespace}, "reason": {"attack"}}.Encode()
+	token := site.entrance.Query().Get("token")
+	cases := map[string]struct {
+		reason string
+		who    *visitor
+		method string
+		page   string
+		header map[string]string
+		want   int
+	}{
+		"user":          {"the cookie opens every page", user, http.MethodGet, page, nil, http.StatusOK},
+		"localhost":     {"it is another name of this machine, but its cookie is another one", user, http.MethodGet, page, map[string]string{"Host": "localhost:" + site.entrance.Port()}, http.StatusOK},
+		"own page":      {"a page of ours asks", user, http.MethodGet, page, map[string]string{"Origin": "http://" + site.entrance.Host, "Sec-Fetch-Site": "same-origin"}, http.StatusOK},
+		"no token":      {"another program on this machine", stranger, http.MethodGet, page, nil, http.StatusForbidden},
+		"wrong token":   {"it has to be the whole token", stranger, http.MethodGet, "/?token=" + token[:len(token)-1], nil, http.StatusForbidden},
+		"longer token":  {"and nothing more", stranger, http.MethodGet, "/?token=" + token + "A", nil, http.StatusForbidden},
+		"empty token":   {"an empty one is none", stranger, http.MethodGet, "/?token=", nil, http.StatusForbidden},
+		"wrong cookie":  {"the cookie is compared too", stranger, http.MethodGet, page, map[string]string{"Cookie": "lockstep-ui-" + site.entrance.Port() + "=" + strings.Repeat("A", len(token))}, http.StatusForbidden},
+		"static":        {"style and scripts are not public", stranger, http.MethodGet, "/static/x/ui.js", nil, http.StatusForbidden},
+		"live":          {"nor are changes", stranger, http.MethodGet, "/live?at=/", nil, http.StatusForbidden},
+		"other host":    {"a name that leads here (DNS rebinding)", user, http.MethodGet, page, map[string]string{"Host": browser.Elsewhere + ":" + site.entrance.Port()}, http.StatusMisdirectedRequest},
+		"other port":    {"another port of this machine", user, http.MethodGet, page, map[string]string{"Host": "127.0.0.1:1"}, http.StatusMisdirectedRequest},
+		"other origin":  {"a script of another page", user, http.MethodGet, page, map[string]string{"Origin": "http://attacker.example"}, http.StatusForbidden},
+		"null origin":   {"a page in a sandbox", user, http.MethodGet, page, map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"cross site":    {"a picture on another page", user, http.MethodGet, page, map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"same site":     {"a page of another port of this machine", user, http.MethodGet, page, map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
+		"no origin":     {"a form says where it comes from", user, http.MethodPost, action, nil, http.StatusForbidden},
+		"foreign form":  {"a form of another page", user, http.MethodPost, action, map[string]string{"Origin": "http://attacker.example"}, http.StatusForbidden},
+		"form by query": {"an action is in the body, where a link can't put it", user, http.MethodPost, action, map[string]string{"Origin": "http://" + site.entrance.Host}, http.StatusBadRequest},
+		"action by GET": {"a link does nothing", user, http.MethodGet, action, nil, http.StatusNotFound},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var header http.Header
+			if c.header != nil {
+				header = http.Header{}
+				for key, value := range c.header {
+					header.Set(key, value)
+				}
+			}
+			response, body := c.who.ask(t, c.method, site.at(c.page), header)
+			if response.StatusCode != c.want {
+				t.Errorf("%s: it answers %s, want %d", c.reason, response.Status, c.want)
+			}
+			if c.want != http.StatusOK && strings.Contains(body, "configmap/") {
+				t.Errorf("%s: the refusal says something of the cluster: %s", c.reason, body)
+			}
+			if strings.Contains(body, token) {
+				t.Errorf("the token is on the page")
+			}
+			for key, want := range map[string]string{"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+				if got := response.Header.Get(key); !strings.Contains(got, want) {
+					t.Errorf("%s is %q", key, got)
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if reason, held := s.heldFor(t); held {
+			t.Errorf("a refused request has changed the cluster: %s", reason)
+		}
+	})
+}
+
+// heldFor is why the Deployment "web" is held, if it is.
+func (s *stage) heldFor(t testing.TB) (reason string, held bool) {
+	t.Helper()
+	d := testkit.Blank(t, web)
+	if err := s.Client.Get(t.Context(), key(s, testkit.Web), d); err != nil {
+		return "", false // The test has ended.
+	}
+	reason, held = d.GetAnnotations()[settings.Hold]
+	return reason, held
+}
+
+// TestEntrance: the token becomes a cookie that scripts and other sites don't get, and leaves the
+// address.
+func TestEntrance(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.CreateApp(t)
+	site := s.serve(t, s.Cluster.Kubeconfig())
+	once := &visitor{site: site, client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	response := once.do(t, http.MethodGet, site.entrance.String(), nil)
+	if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/" || len(response.Cookies()) != 1 {
+		t.Fatalf("the entrance answers %s to %q with %v", response.Status, response.Header.Get("Location"), response.Cookies())
+	}
+	if c := response.Cookies()[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Name != "lockstep-ui-"+site.entrance.Port() {
+		t.Errorf("the cookie is %s", c)
+	}
+	v := enter(t, site)
+	if address := browser.Eval[string](v.Tab, "location.href + document.cookie"); address != site.at("/") {
+		t.Errorf("the browser shows %s", address)
+	}
+}
+
+// TestOtherPages: other pages in the browser in which the user has opened ours can neither read
+// nor do anything.
+func TestOtherPages(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.CreateApp(t)
+	site := s.serve(t, s.Cluster.Kubeconfig())
+	v := &screen{Tab: browser.Open(t), site: site}
+	v.Go(site.entrance.String())
+	v.AwaitText(web)
+
+	v.Go("http://" + browser.Elsewhere + ":" + site.entrance.Port() + "/") // a name that leads here
+	v.AwaitText("Not allowed")
+
+	attack := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `<!doctype html><iframe id=frame src="%[1]s/"></iframe>
+			<form method=post action="%[1]s/do"><input name=verb value=hold><input name=target value=%[2]s><input name=namespace value=%[3]s><input name=reason value=attack></form>
+			<script>fetch("%[1]s/", {credentials: "include"}).then(r => r.text()).then(x => document.title = "read " + x, e => document.title = "refused")</script>`,
+			site.at(""), web, s.Namespace)
+	}))
+	t.Cleanup(attack.Close)
+	v.Go(attack.URL) // the same machine, so SameSite cookies are sent
+	v.Until(`document.title === "refused"`)
+	if framed := browser.Eval[bool](v.Tab, `(() => { try { return document.getElementById("frame").contentDocument.body.innerText.includes("web") } catch { return false } })()`); framed {
+		t.Error("another page can read ours in a frame")
+	}
+	browser.Eval[bool](v.Tab, "document.forms[0].submit(), true")
+	v.AwaitText("Not allowed")
+	if reason, held := s.heldFor(t); held {
+		t.Errorf("another page has held the workload: %s", reason)
+	}
+}

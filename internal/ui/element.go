@@ -29,6 +29,9 @@ func el(name string, with attributes, children ...node) node {
 	return node(b.String())
 }
 
+// void is an element that has no children.
+func void(name string, with attributes) node { return node("<" + name + string(with) + ">") }
+
 // text is a text of the cluster or of ours.
 //
 //go:noinline

@@ -31,9 +31,9 @@ func (s *Server) frame(p page) node {
 	}
 	return "<!doctype html>" + el("html", attr("lang", "en"),
 		el("head", "",
-			"<meta charset=\"utf-8\">",
-			node("<meta"+string(attr("name", "viewport")+attr("content", "width=device-width, initial-scale=1"))+">"),
-			node("<meta"+string(attr("name", "color-scheme")+attr("content", "light dark"))+">"),
+			void("meta", attr("charset", "utf-8")),
+			void("meta", attr("name", "viewport")+attr("content", "width=device-width, initial-scale=1")),
+			void("meta", attr("name", "color-scheme")+attr("content", "light dark")),
 			el("title", "", text(p.title+" · Lockstep")),
 			s.link("icon", "favicon.svg"), s.link("stylesheet", "ui.css"),
 			s.script("idiomorph.min.js"), s.script("ui.js"),
@@ -58,14 +58,14 @@ func (s *Server) banner() node {
 		where += ", " + sel.String()
 	}
 	return el("header", class("banner"),
-		el("a", class("brand")+attr("href", "/"), node("<img"+string(attr("src", s.files["favicon.svg"].address)+attr("alt", "")+attr("width", "22")+attr("height", "22"))+">"), text("Lockstep")),
+		el("a", class("brand")+attr("href", "/"), void("img", attr("src", s.files["favicon.svg"].address)+attr("alt", "")+attr("width", "22")+attr("height", "22")), text("Lockstep")),
 		el("nav", attr("aria-label", "Main"), el("a", attr("href", "/"), text("Workloads"))),
 		el("p", class("scope"), text(where), when(s.options.ReadOnly, el("span", class("badge"), text("read only")))),
 	)
 }
 
 func (s *Server) link(rel, name string) node {
-	return node("<link" + string(attr("rel", rel)+attr("href", s.files[name].address)) + ">")
+	return void("link", attr("rel", rel)+attr("href", s.files[name].address))
 }
 
 func (s *Server) script(name string) node {

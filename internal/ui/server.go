@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
@@ -45,7 +45,6 @@ type Options struct {
 
 // answers is what the pages ask of ask.Reader.
 type answers interface {
-	StatusOf(context.Context, ask.Scope, []cluster.Header) (ask.Status, error)
 	Workload(context.Context, kube.Kind, client.ObjectKey) (ask.Explanation, error)
 	History(context.Context, kube.Kind, client.ObjectKey) (ask.History, error)
 	Source(ctx context.Context, namespace string, id input.ID) (ask.SourceExplanation, error)
@@ -86,35 +85,38 @@ func (s *Server) URL(address net.Addr) string {
 
 // Serve serves the pages until the context ends, which isn't an error.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { s.board.run(ctx) })
+	return s.serve(ctx, listener)
+}
+
+// serve answers requests until the context ends.
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	g, err := newGuard(listener.Addr(), s.token)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	server := &http.Server{
 		Handler:           g.protect(s.routes()),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.board.run(ctx)
-	}()
-	context.AfterFunc(ctx, func() {
-		last, cancel := context.WithTimeout(context.Background(), farewell)
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 		defer cancel()
 		if server.Shutdown(last) != nil {
 			_ = server.Close()
 		}
 	})
 	err = server.Serve(listener)
-	stopped := ctx.Err() != nil
-	cancel()
-	<-ended
-	if stopped && errors.Is(err, http.ErrServerClosed) {
+	if !stop() {
+		<-stopped
 		return nil
 	}
 	return fmt.Errorf("serve the pages on %s: %w", listener.Addr(), err)
@@ -161,8 +163,10 @@ type request struct {
 type page struct {
 	title string
 	// namespace is where the objects are that the page is about: changes there make it again.
-	// It is empty for all namespaces. The controller's own objects count for every page.
+	// By default it is that of the address; the controller's own objects count for every page.
 	namespace string
+	// ofBoard is true if the page shows nothing but what the board keeps.
+	ofBoard bool
 	// body is the content of <main>.
 	body node
 	// status is that of HTTP; 0 is 200.
@@ -208,17 +212,21 @@ func (r route) match(parts []string) (path map[string]string, ok bool) {
 func (s *Server) make(ctx context.Context, address *url.URL) page {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := errNoPage
-	if view, path, found := s.match(address); found {
-		var p page
-		if p, err = view(ctx, request{path: path, query: address.Query(), now: s.now()}); err == nil {
-			if p.gone == "" {
-				p.gone = s.board.gone()
-			}
-			return p
-		}
+	p, err := page{}, errNoPage
+	view, path, found := s.match(address)
+	if found {
+		p, err = view(ctx, request{path: path, query: address.Query(), now: s.now()})
 	}
-	return problemPage(err)
+	if err != nil {
+		p = problemPage(err)
+	}
+	if p.namespace == "" {
+		p.namespace = path["namespace"]
+	}
+	if p.gone == "" {
+		p.gone = s.board.gone()
+	}
+	return p
 }
 
 // servePage writes the page of an address, or with part=main only what a script puts in its place.

@@ -37,12 +37,13 @@ func Headers(ctx context.Context, c client.Reader, kind kube.Kind, namespace str
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.ResourceName(namespace), err)
 		}
-		found = append(found, header(kind, o))
+		found = append(found, HeaderOf(kind, o))
 	}
 	return found, nil
 }
 
-func header(kind kube.Kind, o metav1.Object) Header {
+// HeaderOf is the part of a workload's metadata that counts.
+func HeaderOf(kind kube.Kind, o metav1.Object) Header {
 	h := Header{
 		Key:  kube.Key{GroupKind: kind.GroupKind(), Namespace: o.GetNamespace(), Name: o.GetName()},
 		Kind: kind, UID: string(o.GetUID()),

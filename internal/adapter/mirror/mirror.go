@@ -118,13 +118,15 @@ type Scope struct {
 	Selector  labels.Selector
 	// Name narrows the scope to one object.
 	Name string
+	// Fields narrows the scope to objects with these fields; nil means any.
+	Fields fields.Selector
 }
 
 // Run keeps the mirror in sync until the context ends. It keeps retrying, with back-off, when
 // permissions are missing or kinds aren't installed.
 func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	options := func(raw *metav1.ListOptions) client.ListOption {
-		o := &client.ListOptions{Raw: raw, Namespace: sc.Namespace, LabelSelector: sc.Selector}
+		o := &client.ListOptions{Raw: raw, Namespace: sc.Namespace, LabelSelector: sc.Selector, FieldSelector: sc.Fields}
 		if sc.Name != "" {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", sc.Name)
 		}

@@ -106,7 +106,7 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	root.SetErr(env.Stderr)
 	root.AddCommand(
 		newController(env), newStatus(env), newExplain(env), newPlan(env), newHistory(env), newHold(env), newRelease(env), newStop(env), newResume(env),
-		newRoll(env), newAttach(env), newImages(env), newResolve(env), newLint(env), newConvert(env), newDoctor(env), newNotify(env), newCompletion(env), newVersion(env),
+		newRoll(env), newUI(env), newAttach(env), newImages(env), newResolve(env), newLint(env), newConvert(env), newDoctor(env), newNotify(env), newCompletion(env), newVersion(env),
 	)
 	addCompletion(root, env)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -26,6 +26,31 @@ const reviewsAtATime = 8
 // Review queries the API server for the permissions that an account lacks. The caller needs
 // permission to create SubjectAccessReviews.
 func Review(ctx context.Context, c Reviewer, account Account, permissions []Permission) (missing []Permission, err error) {
+	missing, err = reviewEach(c, permissions, func(permission Permission) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: account.String(), Groups: account.groups(), ResourceAttributes: permission.attributes(),
+		}}
+		err := c.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the permissions of %s: %w", account, err)
+	}
+	return missing, nil
+}
+
+// ReviewOwn queries the API server for the permissions that the client's own user lacks. Every
+// user may ask that.
+func ReviewOwn(ctx context.Context, c Reviewer, permissions []Permission) (missing []Permission, err error) {
+	missing, err = reviewEach(c, permissions, func(permission Permission) (bool, error) { return allowed(ctx, c, permission) })
+	if err != nil {
+		return nil, fmt.Errorf("ask for your permissions: %w", err)
+	}
+	return missing, nil
+}
+
+// reviewEach asks for all permissions, a few at a time.
+func reviewEach(c Reviewer, permissions []Permission, allowed func(Permission) (bool, error)) (missing []Permission, err error) {
 	denied, problems := make([]bool, len(permissions)), make([]error, len(permissions))
 	slots := make(chan struct{}, reviewsAtATime)
 	var asking sync.WaitGroup
@@ -36,18 +61,15 @@ func Review(ctx context.Context, c Reviewer, account Account, permissions []Perm
 		asking.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: account.String(), Groups: account.groups(), ResourceAttributes: permission.attributes(),
-			}}
-			problems[i] = c.Create(ctx, review)
-			denied[i] = !review.Status.Allowed
+			granted, err := allowed(permission)
+			denied[i], problems[i] = !granted, err
 		})
 	}
 	asking.Wait()
 	// They are alike: one permission is missing for all of them, or the API server is
 	// unreachable.
 	if first := slices.IndexFunc(problems, func(err error) bool { return err != nil }); first >= 0 {
-		return nil, fmt.Errorf("ask for the permissions of %s: %w", account, problems[first])
+		return nil, problems[first]
 	}
 	for i, permission := range permissions {
 		if denied[i] {

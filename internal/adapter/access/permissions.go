@@ -188,8 +188,13 @@ func (r *Permissions) count(wide Permission) int {
 }
 
 func (r *Permissions) allowed(ctx context.Context, permission Permission) (bool, error) {
+	return allowed(ctx, r.client, permission)
+}
+
+// allowed asks whether the client's own user has a permission.
+func allowed(ctx context.Context, c client.Writer, permission Permission) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: permission.attributes()}}
-	err := r.client.Create(ctx, review)
+	err := c.Create(ctx, review)
 	return review.Status.Allowed, err
 }
 

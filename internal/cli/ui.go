@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/ui"
+)
+
+// uiOptions are the flags of "lockstep ui".
+type uiOptions struct {
+	kube         kubeOptions
+	scope        scopeOptions
+	installation installationOptions
+	port         int
+	noOpen       bool
+	readOnly     bool
+}
+
+func newUI(env Environment) *cobra.Command {
+	var o uiOptions
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Look at the workloads in a browser",
+		Long: `Look at the workloads in a browser: which ones are behind and why, what changed when, and
+which workloads a ConfigMap, Secret or image reaches. The pages follow the cluster while they
+are open.
+
+The command serves the pages from this machine, at 127.0.0.1, until you press Ctrl-C. It reads the
+cluster with your kubeconfig and your permissions, and installs nothing there. The pages name
+what you have no permission to read.
+
+Only the address that the command prints opens the pages: it contains a token. Don't pass it
+on while the command runs. Each page shows the commands for what you can do; hold, release and
+roll also work from the page, with your permissions, after you confirm them. With --read-only
+they don't.
+
+To look at a cluster from another machine, forward the port: ssh -L 8080:127.0.0.1:8080 HOST, and
+there "lockstep ui --port 8080 --no-open".`,
+		Example: `  lockstep ui -n shop
+  lockstep ui -A -l team=web
+  lockstep ui -A --read-only
+  lockstep ui --context staging --port 8080 --no-open`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd, env)
+		},
+	}
+	fs := cmd.Flags()
+	o.kube.bind(fs)
+	o.scope.bindMany(fs)
+	o.installation.bind(fs)
+	o.installation.bindEstimates(fs)
+	fs.IntVar(&o.port, "port", 0, "port on 127.0.0.1 (default a free one)")
+	fs.BoolVar(&o.noOpen, "no-open", false, "only print the address, and do not open a browser")
+	fs.BoolVar(&o.readOnly, "read-only", false, "show commands only: nothing can be changed from the pages")
+	return cmd
+}
+
+func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
+	ctx := cmd.Context()
+	if o.port < 0 || o.port > 65535 {
+		return usageError{fmt.Errorf("--port %d: want 1 to 65535, or 0 for a free one", o.port)}
+	}
+	within, err := o.scope.scope(&o.kube)
+	if err != nil {
+		return err
+	}
+	config, err := o.kube.config()
+	if err != nil {
+		return err
+	}
+	c, err := access.NewClient(ctx, config, client.Options{})
+	if err != nil {
+		return clusterError{err}
+	}
+	program := cmd.Root().CommandPath()
+	listener, err := listen(ctx, o.port, program)
+	if err != nil {
+		return err
+	}
+	flags := o.commandFlags(cmd)
+	o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+	server := ui.New(ui.Options{
+		Reader: o.installation.reader(c, within.kinds, env), Scope: within.Scope, ReadOnly: o.readOnly,
+		Can: func(ctx context.Context, needed []access.Permission) ([]access.Permission, error) {
+			return access.ReviewOwn(ctx, c, needed)
+		},
+		Do: func(ctx context.Context, arguments []string) (string, error) {
+			return carryOut(ctx, flags, arguments, env)
+		},
+		Program: shellWords(append([]string{program}, flags...)),
+	})
+	address := server.URL(listener.Addr())
+	if err := say(env.Stdout, "%s", address); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	_ = say(env.Stderr, "press Ctrl-C to stop")
+	if !o.noOpen {
+		go openBrowser(context.WithoutCancel(ctx), address, env)
+	}
+	return server.Serve(ctx, listener)
+}
+
+// commandFlags are the flags of this command that others need to reach the same cluster.
+func (o *uiOptions) commandFlags(cmd *cobra.Command) []string {
+	var flags []string
+	for _, name := range []string{"context", "kubeconfig"} {
+		if f := cmd.Flags().Lookup(name); f.Changed {
+			flags = append(flags, "--"+name, f.Value.String())
+		}
+	}
+	for _, kind := range o.scope.kinds {
+		flags = append(flags, "--kind", kind)
+	}
+	return flags
+}
+
+// loopback is the only address that is served.
+const loopback = "127.0.0.1"
+
+// listen takes a port. The error about one that is in use names the next free one.
+func listen(ctx context.Context, port int, program string) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return listener, err
+	}
+	const tries = 100
+	for next := port + 1; next <= min(port+tries, 65535); next++ {
+		free, err := config.Listen(ctx, "tcp4", net.JoinHostPort(loopback, strconv.Itoa(next)))
+		if err != nil {
+			continue
+		}
+		return nil, errors.Join(usageError{fmt.Errorf("--port %d: the port is in use; %d is free: %s ui --port %d", port, next, program, next)}, free.Close())
+	}
+	return nil, usageError{fmt.Errorf("--port %d: the port is in use; without the flag, a free one is found", port)}
+}
+
+// openBrowser opens an address in the user's browser, and ends with the program that opens it.
+func openBrowser(ctx context.Context, address string, env Environment) {
+	name, arguments := "xdg-open", []string{address}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, arguments = "rundll32", []string{"url.dll,FileProtocolHandler", address}
+	}
+	if err := exec.CommandContext(ctx, name, arguments...).Run(); err != nil {
+		_ = say(env.Stderr, "note: no browser was opened, so open the address yourself: %v", err)
+	}
+}
+
+// carryOut runs a command of this program that changes something, as a user would.
+func carryOut(ctx context.Context, flags, arguments []string, env Environment) (output string, err error) {
+	if len(arguments) == 0 || !slices.Contains([]string{"hold", "release", "roll"}, arguments[0]) {
+		return "", errors.New("only hold, release and roll can be run from a page")
+	}
+	var text bytes.Buffer
+	env.Stdout, env.Stderr, env.LogLibraries, env.Environ = &text, &text, nil, nil
+	if code := Run(ctx, slices.Concat(flags, arguments), env); code != exitOK {
+		return text.String(), fmt.Errorf("%s ended with exit code %d", arguments[0], code)
+	}
+	return text.String(), nil
+}
+
+// shellWords is a command line that a shell reads as these words. The first is the program, which
+// may be two.
+func shellWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = word
+		if i > 0 && (word == "" || strings.ContainsFunc(word, isSpecial)) {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// isSpecial reports whether a shell may read a character as more than itself.
+func isSpecial(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=,@+%", r)
+}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
@@ -101,14 +101,14 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.forms.bind(fs, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need permissions on pods")
 	fs.StringVar(&o.own.Namespace, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.own.Record, "state-name", installation.DefaultState, "start of the names of the ConfigMaps that remember what was delivered")
-	fs.StringVar(&o.own.Key, "key-name", installation.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.own.Record, "state-name", ask.DefaultState, "start of the names of the ConfigMaps that remember what was delivered")
+	fs.StringVar(&o.own.Key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
 	fs.DurationVar(&o.rollouts.Quiet, "quiet", o.rollouts.Quiet, "how long a workload's sources must be unchanged before it is rolled")
 	fs.DurationVar(&o.rollouts.MaxDelay, "max-delay", o.rollouts.MaxDelay, "maximum time continuous changes can delay a rollout")
 	o.safety.bind(fs, &o.rollouts.Safety)
 	fs.IntVar(&o.rollouts.Workers, "workers", o.rollouts.Workers, "workloads that are looked at in parallel")
 	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run beside other replicas: one works, the others wait")
-	fs.StringVar(&o.server.LeaseName, "lease-name", installation.DefaultLease, "name of the Lease for leader election")
+	fs.StringVar(&o.server.LeaseName, "lease-name", ask.DefaultLease, "name of the Lease for leader election")
 	fs.DurationVar(&o.server.LeaseDuration, "lease-duration", 15*time.Second, "how long a leader that vanished blocks the others")
 	fs.StringVar(&o.server.MetricsAddr, "metrics-addr", ":8080", "address that serves /metrics; 0 for none")
 	fs.StringVar(&o.server.ProbeAddr, "probe-addr", ":8081", "address that serves /healthz and /readyz; 0 for none")

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -22,13 +21,13 @@ type installationOptions struct {
 
 func (o *installationOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.namespace, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.state, "state-name", "", "start of the names of the ConfigMaps with the record (default that of the controller's Deployment, then "+installation.DefaultState+")")
-	fs.StringVar(&o.lease, "lease-name", "", "name of the Lease for leader election (default that of the controller's Deployment, then "+installation.DefaultLease+")")
+	fs.StringVar(&o.state, "state-name", "", "start of the names of the ConfigMaps with the record (default that of the controller's Deployment, then "+ask.DefaultState+")")
+	fs.StringVar(&o.lease, "lease-name", "", "name of the Lease for leader election (default that of the controller's Deployment, then "+ask.DefaultLease+")")
 }
 
 // bindEstimates adds the flags that matter for what a command works out itself.
 func (o *installationOptions) bindEstimates(fs *pflag.FlagSet) {
-	fs.StringVar(&o.key, "key-name", installation.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "the controller's quiet window, for estimates")
 }
 

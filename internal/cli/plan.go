@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
-	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
@@ -72,7 +71,7 @@ shown. Images are not looked up.`,
 	fs.Lookup("namespace").Usage = "namespace of objects that name none (default that of the kubeconfig's context)"
 	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory or - for the standard input; may be repeated")
 	o.installation.bind(fs)
-	fs.StringVar(&o.key, "key-name", installation.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
 	fs.BoolVar(&o.auto, "auto", false, "the controller was started with --auto")
 	fs.BoolVar(&o.observe, "observe", false, "the controller was started with --observe")
 	o.output.bind(cmd)

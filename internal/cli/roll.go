@@ -17,7 +17,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
-	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/killswitch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
@@ -25,6 +24,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
@@ -90,8 +90,8 @@ the order in which a change reaches workloads don't count here: you decide.`,
 	o.kube.bind(fs)
 	o.scope.bindOne(fs)
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.key, "key-name", installation.DefaultKey, "name of the Secret with the key for digests of Secrets")
-	fs.StringVar(&o.state, "state-name", installation.DefaultState, "start of the names of the ConfigMaps with the record")
+	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.state, "state-name", ask.DefaultState, "start of the names of the ConfigMaps with the record")
 	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and roll out images that were pinned by hand")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")

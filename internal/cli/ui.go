@@ -93,7 +93,7 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 	if err != nil {
 		return err
 	}
-	flags := o.commandFlags(cmd)
+	flags := commandFlags(cmd)
 	o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
 	server := ui.New(ui.Options{
 		Reader: o.installation.reader(c, within.kinds, env), Scope: within.Scope, ReadOnly: o.readOnly,
@@ -117,15 +117,12 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 }
 
 // commandFlags are the flags of this command that others need to reach the same cluster.
-func (o *uiOptions) commandFlags(cmd *cobra.Command) []string {
+func commandFlags(cmd *cobra.Command) []string {
 	var flags []string
 	for _, name := range []string{"context", "kubeconfig"} {
 		if f := cmd.Flags().Lookup(name); f.Changed {
 			flags = append(flags, "--"+name, f.Value.String())
 		}
-	}
-	for _, kind := range o.scope.kinds {
-		flags = append(flags, "--kind", kind)
 	}
 	return flags
 }

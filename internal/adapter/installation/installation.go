@@ -51,13 +51,6 @@ type Own struct {
 	NotifyFile string
 }
 
-// The default names of an installation's own objects.
-const (
-	DefaultState = "lockstep-state"
-	DefaultLease = "lockstep"
-	DefaultKey   = "lockstep-installation-key"
-)
-
 // Pace is how fast the controller delivers a change.
 type Pace struct {
 	// Ramp is true when a change reaches few workloads first, and AtMost is how many get it at

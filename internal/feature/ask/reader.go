@@ -46,6 +46,13 @@ type Own struct {
 	State, Lease, Key string
 }
 
+// The default names of an installation's own objects.
+const (
+	DefaultState = "lockstep-state"
+	DefaultLease = "lockstep"
+	DefaultKey   = "lockstep-installation-key"
+)
+
 // Scope selects workloads.
 type Scope struct {
 	// Namespace is empty for all of them.
@@ -63,7 +70,7 @@ func (r *Reader) Installation(ctx context.Context) (Own, []installation.Found, e
 	if len(found) > 0 {
 		own.State, own.Lease, own.Key = cmp.Or(own.State, found[0].State), cmp.Or(own.Lease, found[0].Lease), cmp.Or(own.Key, found[0].Key)
 	}
-	own.State, own.Lease, own.Key = cmp.Or(own.State, installation.DefaultState), cmp.Or(own.Lease, installation.DefaultLease), cmp.Or(own.Key, installation.DefaultKey)
+	own.State, own.Lease, own.Key = cmp.Or(own.State, DefaultState), cmp.Or(own.Lease, DefaultLease), cmp.Or(own.Key, DefaultKey)
 	return own, found, access.UnlessForbidden(err)
 }
 

@@ -61,6 +61,9 @@ type Server struct {
 	// lives limits the live connections.
 	lives chan struct{}
 	now   func() time.Time
+	// grants are the user's permissions, and outcomes how actions went.
+	grants   *grants
+	outcomes outcomes
 }
 
 // New makes a server that serves nothing until Serve.
@@ -74,7 +77,7 @@ func newServer(o Options, from answers, b *board) *Server {
 	return &Server{
 		options: o, answers: from, board: b, now: o.Reader.Now,
 		token: base64.RawURLEncoding.EncodeToString(secret),
-		files: staticFiles(), lives: make(chan struct{}, mostLives),
+		files: staticFiles(), lives: make(chan struct{}, mostLives), grants: newGrants(o.Can, o.Reader.Now),
 	}
 }
 

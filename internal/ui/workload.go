@@ -1,6 +1,232 @@
 package ui
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
+)
+
+// workloadView is what the page of a workload shows.
+type workloadView struct {
+	ask.Explanation
+
+	// History is nil when it can't be read.
+	History *ask.History
+	Kind    kube.Kind
+	Now     time.Time
+	Shell   shell
+	Actions actionsView
+}
+
+// workloadPage is what "lockstep explain" and "lockstep history" say about a workload.
+func workloadPage(v *workloadView) node {
+	return together(
+		el("header", class("subject"),
+			el("h1", "", text(v.Workload), el("span", class("place"), text(" in namespace "+v.Namespace))),
+			el("p", "", v.badges())),
+		actionAnswer(&v.Actions),
+		el("div", class("picture"), v.inputs(), v.state(), v.revisions()),
+		actionForms(&v.Actions),
+		commandList(v.commands()),
+		settingTable(v.Settings),
+		eventTable("warnings", "Warnings", v.Warnings, v.Now),
+		v.events(),
+	)
+}
+
+// badges are the state, and the hold of a workload that has nothing to wait for yet.
+func (v *workloadView) badges() node {
+	state := v.NextReport()
+	held := holdIn(v.Settings) != nil && state.Group() != ask.Held
+	return together(stateBadge(state, v.Controller), when(held, together(text(" "), badge(ask.Held))))
+}
+
+// holdIn is the annotation that holds, nil without one.
+func holdIn(all []ask.Setting) *ask.Setting {
+	for i := range all {
+		if all[i].Key == settings.Hold {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// inputs are what was delivered, and what exists.
+func (v *workloadView) inputs() node {
+	if len(v.Inputs) == 0 {
+		return section("inputs", "Inputs", el("p", "", text("It uses nothing that can be followed.")))
+	}
+	shown := v.Inputs[:min(len(v.Inputs), mostInputs)]
+	return section("inputs", "Inputs",
+		el("ul", "", each(shown, v.input)),
+		rest(len(v.Inputs)-len(shown), "further inputs"))
+}
+
+func (v *workloadView) input(u ask.Use) node {
+	standing, words := "in-step", string(ask.InStep)
+	switch {
+	case !u.Followed:
+		standing, words = "unfollowed", "not followed"
+	case u.Hidden != "":
+		standing, words = "unknown", ask.NotVisible
+	case !u.InStep():
+		standing, words = "behind", "not delivered"
+	case isEstimate(v.NextReport(), v.Controller):
+		standing, words = "unknown", "in step, an estimate"
+	}
+	return el("li", class("input "+standing)+attr("id", "input-"+u.Input),
+		el("h3", "", inputLink(v.Namespace, u.Input, v.Settings), text(" "), el("span", class("badge "+standing), text(words))),
+		el("dl", "",
+			when(u.Followed, fact("Delivered", digest(u.Delivered))),
+			fact("Current", v.current(u)),
+			fact("Changed", text(u.ChangedWords(v.Now))),
+			factIf("Used in", strings.Join(u.Places, "; "))))
+}
+
+// current is the current version as a digest, with the words about it.
+func (v *workloadView) current(u ask.Use) node {
+	words := u.NowWords()
+	after, starts := strings.CutPrefix(words, u.Current)
+	if u.Current == "" || !starts {
+		return text(words)
+	}
+	return together(digest(u.Current), text(after))
+}
+
+// state is the controller's decision and what comes next.
+func (v *workloadView) state() node {
+	next, hold := v.NextReport(), holdIn(v.Settings)
+	return section("state", "State",
+		el("dl", "",
+			fact("State", stateWords(v.State, v.Now), when(v.Meaning != "", el("p", class("meaning"), text(strings.ReplaceAll(v.Meaning, "`", ""))))),
+			when(v.State.PendingSince != nil, fact("Waiting", text("the oldest change that isn't delivered was seen "), moment(v.State.PendingSince, v.Now))),
+			v.estimate(),
+			fact("Next", text(next.NextWords(v.Controller, v.Now))),
+			holdFact(hold),
+			stopFacts(v.Stops, v.StoppedVersions, v.Now),
+			spreadFacts(v.Spread),
+			v.window(),
+			fact("Controller", text(v.Controller.Words(v.Now)))),
+		notes(v.Notes))
+}
+
+// holdFact is why the workload is held, and by which annotation.
+func holdFact(hold *ask.Setting) node {
+	if hold == nil {
+		return ""
+	}
+	why := "no reason is given"
+	if hold.Value != "" {
+		why = hold.Value
+	}
+	return fact("Held", text(why+" (annotation "+hold.Key+" on the "+hold.On+")"))
+}
+
+func (v *workloadView) estimate() node {
+	if v.Estimate == nil {
+		return ""
+	}
+	words := ""
+	if v.Estimate.Message != "" {
+		words = ": " + v.Estimate.Message
+	}
+	return fact("Estimate", reason(v.Estimate.Reason), text(words+"; the controller has not said so yet"))
+}
+
+func (v *workloadView) window() node {
+	if v.Window == nil {
+		return ""
+	}
+	return fact("Window", text(v.Window.Words(v.Now)))
+}
+
+// events are Lockstep's and, where the history can be read, those of others.
+func (v *workloadView) events() node {
+	if v.History != nil && len(v.History.Events) > 0 {
+		return eventTable("events", "Events", v.History.Events, v.Now)
+	}
+	return eventTable("events", "Events", v.Events, v.Now)
+}
+
+// commands are what a user can do about the workload on a command line.
+func (v *workloadView) commands() []offer {
+	command := func(verb string, flags ...string) string {
+		return v.Shell.lockstep(slices.Concat([]string{verb, v.Workload, "-n", v.Namespace}, kindFlag(v.Kind), flags)...)
+	}
+	offers := []offer{
+		{"Explain its state", command("explain", v.Shell.own()...)},
+		{"List its revisions", command("history", "-o", "wide")},
+	}
+	offers = append(offers, v.Actions.offers()...)
+	offers = append(offers,
+		offer{"Roll it out at once, even while it is held", command(verbRoll, append(v.Shell.ownKey(), "--now")...)},
+		offer{"Restart its pods even though it is in step", command(verbRoll, append(v.Shell.ownKey(), "--force")...)})
+	if hold := holdIn(v.Settings); hold != nil && hold.On == "namespace" {
+		offers = append(offers, offer{"End the hold of its namespace", v.Shell.lockstep(verbRelease, "namespace/"+v.Namespace)})
+	}
+	offers = append(offers, v.Shell.resume(v.Namespace, v.Workload, v.Stops, v.StoppedVersions)...)
+	if hasUndo(v.Kind) {
+		offers = append(offers, offer{"Go back to the revision before", v.Shell.kubectl("rollout", "undo", v.Workload, "-n", v.Namespace)})
+	}
+	return append(offers, v.Shell.plan(v.Namespace))
+}
+
+// kindFlag describes a custom kind to a command.
+func kindFlag(kind kube.Kind) []string {
+	if kind.Row == nil || !kind.Custom {
+		return nil
+	}
+	return []string{"--kind", kind.String()}
+}
+
+// hasUndo reports whether "kubectl rollout undo" knows the kind.
+func hasUndo(kind kube.Kind) bool {
+	for _, known := range []kube.Kind{kube.Deployment(), kube.StatefulSet(), kube.DaemonSet()} {
+		if kind.Row != nil && kind.GroupKind() == known.GroupKind() {
+			return true
+		}
+	}
+	return false
+}
 
 // viewWorkload is the page of a workload.
-func (s *Server) viewWorkload(context.Context, request) (page, error) { return page{}, errNoPage }
+func (s *Server) viewWorkload(ctx context.Context, r request) (page, error) {
+	namespace, kind, known := r.path["namespace"], kube.Kind{}, false
+	if s.covers(namespace) {
+		kind, known = s.kindNamed(ctx, r.path["kind"])
+	}
+	if !known {
+		return page{}, errNoPage
+	}
+	at := client.ObjectKey{Namespace: namespace, Name: r.path["name"]}
+	explained, err := s.answers.Workload(ctx, kind, at)
+	if err != nil {
+		return page{}, err
+	}
+	v := &workloadView{Explanation: explained, Kind: kind, Now: r.now, Shell: s.shell()}
+	switch history, err := s.answers.History(ctx, kind, at); {
+	case ctx.Err() != nil:
+		return page{}, ctx.Err()
+	case err != nil:
+		v.Notes = append(slices.Clone(v.Notes), "revisions cannot be read: "+err.Error())
+	default:
+		v.History = &history
+	}
+	v.Actions = s.actions(&r, namespace, explained.Workload, workloadAddress(namespace, explained.Workload))
+	v.Actions.All = replacing(workloadActions(kind, namespace, explained.Workload, v.Shell), "workload", explained.Settings)
+	s.grants.check(ctx, v.Actions.All, func(a *action) []access.Permission {
+		if a.Verb == verbRoll {
+			return toRoll(kind, &explained, s.options.Reader.Own)
+		}
+		return onObject(ofKind(kind), namespace, at.Name)
+	})
+	return page{title: explained.Workload + " in " + namespace, namespace: namespace, body: workloadPage(v)}, nil
+}

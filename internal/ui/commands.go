@@ -3,6 +3,7 @@ package ui
 import (
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -24,7 +25,7 @@ func (s shell) own() []string {
 	if name := s.installed.Namespace; name != "" && name != usualNamespace {
 		flags = append(flags, "--own-namespace", name)
 	}
-	if name := s.installed.State; name != "" && name != ask.DefaultState {
+	if name := s.installed.State; name != "" && name != installation.DefaultState {
 		flags = append(flags, "--state-name", name)
 	}
 	return flags
@@ -32,7 +33,7 @@ func (s shell) own() []string {
 
 // ownKey are the flags for a command that needs the installation key.
 func (s shell) ownKey() []string {
-	if name := s.installed.Key; name != "" && name != ask.DefaultKey {
+	if name := s.installed.Key; name != "" && name != installation.DefaultKey {
 		return append(s.own(), "--key-name", name)
 	}
 	return s.own()

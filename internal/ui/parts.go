@@ -116,7 +116,7 @@ func inputLink(namespace, name string, all []ask.Setting) node {
 	}
 	for _, s := range all {
 		if s.Key == settings.ImagePrefix+id.Name {
-			return link(imageAddress(namespace, s.Value), name)
+			return link(imageAddress(namespace, s.Value)+"&annotation="+url.QueryEscape(s.Key), name)
 		}
 	}
 	return text(name)

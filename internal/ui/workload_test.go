@@ -89,7 +89,7 @@ func TestWorkloadPage(t *testing.T) {
 		"open: Mon-Fri 09:00-17:00, on its namespace",
 		`<li class="input behind" id="input-configmap/app"><h3><a href="/source/shop/configmap/app">configmap/app</a>`,
 		`<code class="digest">aaa111</code>`, `<code class="digest">bbb222</code>`, "6m ago by kubectl-edit", "envFrom of web",
-		`<li class="input in-step" id="input-image/web"><h3><a href="/image/shop?ref=registry.example%2Fweb%3A1.x">image/web</a>`,
+		`<li class="input in-step" id="input-image/web"><h3><a href="/image/shop?ref=registry.example%2Fweb%3A1.x&amp;annotation=image.lockstep.dev%2Fweb">image/web</a>`,
 		`<code class="digest">ccc333</code> Quarantined`,
 		"the namespace is not visible to you", "the workload</td>",
 		`<div class="command"><code>lockstep explain deployment/web -n shop --context lab</code>`,
@@ -115,10 +115,10 @@ func TestNoGreenWhileTheControllerIsDown(t *testing.T) {
 	lacks(t, page, "badge in-step")
 	e.Controller.State, e.State.From = ask.Running, ask.FromEstimate
 	lacks(t, workloadPage(viewOf(e)), "badge in-step")
-	e.State.From, e.Inputs[1].Hidden = "forbidden"
+	e.State.From, e.Inputs[1].Hidden = ask.FromRecord, "forbidden"
 	shows(t, workloadPage(viewOf(e)), `<li class="input unknown" id="input-image/web">`)
-	e.Controller.State, e.Inputs[1].Hidden = ask.Running, ""
-	e.State.From, e.Estimate = ask.FromRecord, &ask.Report{Reason: "QuietWindow", Message: "soon", Ends: "quiet", From: ask.FromEstimate}
+	e.Inputs[1].Hidden = ""
+	e.Estimate = &ask.Report{Reason: "QuietWindow", Message: "soon", Ends: "quiet", From: ask.FromEstimate}
 	page = workloadPage(viewOf(e))
 	shows(t, page, "waiting, an estimate", "soon; the controller has not said so yet", "it ends with quiet")
 	lacks(t, page, "badge in-step")

@@ -159,13 +159,13 @@ func answerNote(a *answer) node {
 	kind, heading, said := "done", "Done: "+a.Verb+" "+a.Target, a.Output
 	switch {
 	case a.Problem != "":
-		kind, heading, said = "failed", "Failed: "+a.Verb+" "+a.Target, a.Problem
+		kind, heading, said = "failed", "Failed: "+a.Verb+" "+a.Target, a.Output+"\n"+a.Problem
 	case a.isNothing():
 		kind, heading = "nothing", "Nothing was rolled out"
 	}
 	return el("section", class("answer "+kind)+attr("id", "answer")+attr("role", "status"),
 		el("h2", "", text(heading)),
-		each(slices.Collect(strings.Lines(said)), func(line string) node { return el("p", "", text(strings.TrimSpace(line))) }),
+		each(strings.Split(strings.TrimSpace(said), "\n"), func(line string) node { return when(line != "", el("p", "", text(line))) }),
 		commandCode(a.Command))
 }
 

@@ -3,7 +3,6 @@ package ui
 import (
 	"strings"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -25,7 +24,7 @@ func (s shell) own() []string {
 	if name := s.installed.Namespace; name != "" && name != usualNamespace {
 		flags = append(flags, "--own-namespace", name)
 	}
-	if name := s.installed.State; name != "" && name != installation.DefaultState {
+	if name := s.installed.State; name != "" && name != ask.DefaultState {
 		flags = append(flags, "--state-name", name)
 	}
 	return flags
@@ -33,7 +32,7 @@ func (s shell) own() []string {
 
 // ownKey are the flags for a command that needs the installation key.
 func (s shell) ownKey() []string {
-	if name := s.installed.Key; name != "" && name != installation.DefaultKey {
+	if name := s.installed.Key; name != "" && name != ask.DefaultKey {
 		return append(s.own(), "--key-name", name)
 	}
 	return s.own()
@@ -72,6 +71,12 @@ func (s shell) plan(namespace string) offer {
 func (s shell) lockstep(arguments ...string) string {
 	name, flags := s.parts()
 	return withFlags(name, arguments, flags)
+}
+
+// resolve asks a registry and no cluster.
+func (s shell) resolve(image string) string {
+	name, _ := s.parts()
+	return withFlags(name, []string{"resolve", image}, "")
 }
 
 // kubectl is a command of kubectl for the same cluster.

@@ -115,8 +115,11 @@ func quarantineWords(u ask.ImageUse) string {
 
 // commands are what a user can find out about the image on a command line.
 func (v *imageView) commands() []offer {
-	return append([]offer{{"Ask the registry which image the tags mean now", v.Shell.lockstep("images", "resolve", v.Image)}},
-		v.Shell.resume(v.Namespace, "", v.Stops, nil)...)
+	offers := []offer{{"Compare what runs with what the registry has now", v.Shell.lockstep(append([]string{"images", "-n", v.Namespace}, v.Shell.own()...)...)}}
+	if _, err := tagspec.ParseImage(v.Image); err == nil {
+		offers = append(offers, offer{"Ask the registry which image the tags mean now", v.Shell.resolve(v.Image)})
+	}
+	return append(offers, v.Shell.resume(v.Namespace, "", v.Stops, nil)...)
 }
 
 // viewImage is the page of an image.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
-	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -145,6 +144,6 @@ func toRoll(kind kube.Kind, e *ask.Explanation, own ask.Own) []access.Permission
 		}
 	}
 	key := ofSources(input.KindSecret)
-	key.Namespace, key.Name = cmp.Or(own.Namespace, usualNamespace), cmp.Or(own.Key, installation.DefaultKey)
+	key.Namespace, key.Name = cmp.Or(own.Namespace, usualNamespace), cmp.Or(own.Key, ask.DefaultKey)
 	return append(all, verbs(key, "get")...)
 }

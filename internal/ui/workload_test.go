@@ -280,6 +280,6 @@ func TestAnswers(t *testing.T) {
 	lacks(t, page, "answer done")
 	v.Actions.Answer.Problem = "it is held"
 	page = workloadPage(v)
-	shows(t, page, `<section class="answer failed"`, "it is held", "lockstep roll", `value="why not"`)
+	shows(t, page, `<section class="answer failed"`, "<p>it is held</p>", "is in step", "lockstep roll", `value="why not"`)
 	lacks(t, page, "answer done", "Nothing was")
 }

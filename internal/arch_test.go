@@ -113,7 +113,7 @@ type rule struct {
 func rules() []rule {
 	labtest := module + "/internal/labtest"
 	all := []rule{
-		serverRule(),
+		serverRule(), uiRule(),
 		{
 			reason: "the lab is for tests, the demo and benchmarks",
 			under:  "internal", except: []string{"internal/labtest"},
@@ -137,7 +137,15 @@ func serverRule() rule {
 	return rule{
 		reason: "the server is wiring and knows no capability",
 		under:  "internal/server",
-		denied: outward("internal", "adapter", "feature", "dropin", "run", "cli"),
+		denied: outward("internal", "adapter", "feature", "dropin", "run", "ui", "cli"),
+	}
+}
+
+func uiRule() rule {
+	return rule{
+		reason: "the pages are a front end beside the command line, which starts them",
+		under:  "internal/ui",
+		denied: append(outward("internal", "server", "dropin", "run", "cli"), "github.com/spf13", "html/template", "text/template"),
 	}
 }
 
@@ -247,7 +255,7 @@ func TestLinterKnowsTheLayers(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range slices.Concat(layers("internal"), layers("internal/agent"), []rule{serverRule()}) {
+	for _, r := range slices.Concat(layers("internal"), layers("internal/agent"), []rule{serverRule(), uiRule()}) {
 		for _, path := range r.denied {
 			path = strings.TrimPrefix(path, "=")
 			if path == module+"/internal/agent/server" || path == "os/exec" {
@@ -364,7 +372,7 @@ func TestListsArePaged(t *testing.T) {
 		"feature/rollouts/act.go":      "it isn't a client's list",
 	}
 	used := maps.Clone(allowed)
-	eachNode(t, []string{"adapter", "feature", "run", "dropin", "cli", "server"}, func(path string, node ast.Node) {
+	eachNode(t, []string{"adapter", "feature", "run", "dropin", "cli", "ui", "server"}, func(path string, node ast.Node) {
 		call, ok := node.(*ast.CallExpr)
 		if !ok || len(call.Args) < 2 {
 			return

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -144,7 +143,7 @@ func dashed(text string) string {
 
 // printEvents writes Lockstep's events, or those of all components.
 func printEvents(to io.Writer, h ask.History, now time.Time, wide bool) error {
-	events := slices.DeleteFunc(slices.Clone(h.Events), func(e ask.Event) bool { return !wide && e.By != kube.FieldManager })
+	events := slices.DeleteFunc(slices.Clone(h.Events), func(e ask.Event) bool { return !wide && !e.IsOurs() })
 	if len(events) == 0 {
 		return nil
 	}

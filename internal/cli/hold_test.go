@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -91,7 +92,7 @@ func TestReasonsStayAsEvents(t *testing.T) {
 		t.Errorf("the controller's events are %v, %v; want none", told, err)
 	}
 	events, err := announce.ReportedOf(t.Context(), s.Client, s.Namespace, string(deployment.UID))
-	if err != nil || len(events) != 1 || events[0].Reason != "Released" || events[0].Note != "by hand: it's $HOME" || events[0].By != "lockstep-command" {
+	if err != nil || len(events) != 1 || events[0].Reason != string(input.ReleasedByHand) || events[0].Note != "it's $HOME" || events[0].By != "lockstep-command" {
 		t.Errorf("the events are %+v, %v; want the reason", events, err)
 	}
 }

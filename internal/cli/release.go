@@ -85,10 +85,10 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, env Environment) e
 	if err != nil {
 		return err
 	}
-	o.why.tell(cmd.Context(), c, about, input.Released, env)
 	err = say(env.Stdout, "%s: %s", t, outcome)
 	if asked != "" {
 		err = errors.Join(err, say(env.Stdout, "%s", asked))
 	}
+	o.why.tell(cmd.Context(), c, about, input.ReleasedByHand, env)
 	return err
 }

@@ -141,7 +141,11 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if found {
 		r.known = known
 	}
-	return notFound(ctx, c, workloadTarget(kind, at), r.run(ctx))
+	err = notFound(ctx, c, workloadTarget(kind, at), r.run(ctx))
+	if !r.rolled {
+		o.why.lost(env, "nothing was rolled out")
+	}
+	return err
 }
 
 // workloadNamed parses the workload, of a default kind or one that a flag adds.
@@ -175,6 +179,8 @@ type roll struct {
 	waitsFor string
 	// said are the lines that were already printed.
 	said map[string]bool
+	// rolled is true after the API server accepted the patch.
+	rolled bool
 }
 
 // run uses the controller's own decision, with force, until it is to roll out the workload and
@@ -326,7 +332,8 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 	if _, err := patcher.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)
 	}
-	r.options.why.tell(ctx, r.client, w.Reference(), input.Reloaded, r.env)
+	r.rolled = true
+	r.options.why.tell(ctx, r.client, w.Reference(), input.RolledByHand, r.env)
 	if got.Observation.State.Rollout.Paused {
 		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume", w.Key, shown)
 		return err

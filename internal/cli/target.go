@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -131,7 +132,7 @@ func (t target) annotate(ctx context.Context, c client.Client, change func(metav
 
 // personalManager is the field manager of a user's command, which distinguishes its fields from
 // the controller's.
-const personalManager = "lockstep-command"
+const personalManager = announce.CommandReporter
 
 // parseSource reads "configmap/app", "cm/app" and "secret/db".
 func parseSource(text, namespace string) (input.ID, error) {

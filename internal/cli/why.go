@@ -19,16 +19,28 @@ func (o *whyOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.reason, "reason", "", "why you do this, for an event on the object; needs the permission to create events")
 }
 
+// isGiven reports whether the user gave a reason.
+func (o *whyOptions) isGiven() bool { return strings.TrimSpace(o.reason) != "" }
+
 // tell writes the event. A command that did its work doesn't fail because of it.
 func (o *whyOptions) tell(ctx context.Context, c client.Writer, about *corev1.ObjectReference, what input.Reason, env Environment) {
-	reason := strings.TrimSpace(o.reason)
-	if reason == "" || about.Namespace == "" {
-		return
+	switch {
+	case !o.isGiven():
+	case about.Namespace == "":
+		o.lost(env, "a namespace gets no event")
+	default:
+		err := announce.Once(ctx, c, announce.Event{
+			About: about, By: announce.CommandReporter, Reason: string(what), Action: "command", Note: strings.TrimSpace(o.reason),
+		}, env.Now())
+		if err != nil {
+			o.lost(env, err.Error())
+		}
 	}
-	err := announce.Once(ctx, c, announce.Event{
-		About: about, By: personalManager, Reason: string(what), Action: "command", Note: "by hand: " + reason,
-	}, env.Now())
-	if err != nil {
-		_ = say(env.Stderr, "note: the reason isn't kept: %v", err)
+}
+
+// lost says that no event has the reason, and why.
+func (o *whyOptions) lost(env Environment, because string) {
+	if o.isGiven() {
+		_ = say(env.Stderr, "note: no event was written for your reason: %s", because)
 	}
 }

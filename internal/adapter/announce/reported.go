@@ -21,6 +21,10 @@ import (
 // Reporter is the name under which events are written.
 const Reporter = kube.FieldManager
 
+// CommandReporter is the name under which a user's command writes events and fields. They aren't
+// decisions of the controller.
+const CommandReporter = Reporter + "-command"
+
 // Reported is an event that the API server still has.
 type Reported struct {
 	// About is the name of the object, and Version its resource version then, if the reporter
@@ -41,6 +45,9 @@ func (t Reported) IsDecision() bool { return t.By == Reporter && t.Action != Act
 
 // IsWarning reports whether it is a Lockstep warning beside a decision.
 func (t Reported) IsWarning() bool { return t.By == Reporter && t.Action == ActionWarn }
+
+// IsByHand reports whether a user's command reported it.
+func (t Reported) IsByHand() bool { return t.By == CommandReporter }
 
 // ReportedOf reads the events about an object from the API server, oldest first.
 func ReportedOf(ctx context.Context, c client.Reader, namespace, uid string) ([]Reported, error) {

@@ -173,6 +173,14 @@ const (
 	NotReferenced Reason = "NotReferenced"
 )
 
+// Reasons of a user's commands. They are only in events.
+const (
+	// ReleasedByHand: a user released the object, and said why.
+	ReleasedByHand Reason = "ReleasedByHand"
+	// RolledByHand: a user rolled out the workload, and said why.
+	RolledByHand Reason = "RolledByHand"
+)
+
 // Explanation is one row of the reference of reasons.
 type Explanation struct {
 	Reason  Reason
@@ -181,7 +189,7 @@ type Explanation struct {
 
 // Explanations lists every reason with what it means to a user.
 func Explanations() []Explanation {
-	return slices.Concat(FollowExplanations(), ImageExplanations(), RevisionExplanations())
+	return slices.Concat(FollowExplanations(), ImageExplanations(), RevisionExplanations(), CommandExplanations())
 }
 
 // MeaningOf is what a reason means to a user, empty for one that this program doesn't know.
@@ -275,5 +283,13 @@ func RevisionExplanations() []Explanation {
 		{GenerationNotObserved, "The workload's controller has not acted on the workload's newest version yet."},
 		{RevisionMissing, "The workload's newest version has no ReplicaSet or ControllerRevision yet."},
 		{NotReferenced, "The pod template of the workload's newest revision does not name the object."},
+	}
+}
+
+// CommandExplanations are the reasons of a user's commands.
+func CommandExplanations() []Explanation {
+	return []Explanation{
+		{ReleasedByHand, "A user ran `lockstep release`, or released the object in `lockstep ui`. The event has the user's reason."},
+		{RolledByHand, "A user ran `lockstep roll`, or rolled out the workload in `lockstep ui`. The event has the user's reason."},
 	}
 }

@@ -41,7 +41,7 @@ type Explanation struct {
 	Inputs   []Use     `json:"inputs,omitempty"`
 	// Warnings were reported in addition, and don't stop a rollout.
 	Warnings []Event `json:"warnings,omitempty"`
-	// Events are Lockstep's events, oldest first.
+	// Events are Lockstep's events, and those of its commands, oldest first.
 	Events []Event `json:"events,omitempty"`
 	// Notes list what could not be read.
 	Notes []string `json:"notes,omitempty"`
@@ -124,7 +124,7 @@ func Explain(s Situation) Explanation {
 		case s.Fleet.isPast(t.Reason):
 		case t.IsWarning():
 			e.Warnings = append(e.Warnings, eventOf(t))
-		case t.IsDecision():
+		case t.IsDecision(), t.IsByHand():
 			e.Events = append(e.Events, eventOf(t))
 		}
 	}

@@ -70,6 +70,9 @@ type Event struct {
 	By     string    `json:"by"`
 }
 
+// IsOurs reports whether Lockstep or one of its commands reported it.
+func (e Event) IsOurs() bool { return e.By == announce.Reporter || e.By == announce.CommandReporter }
+
 func eventOf(t announce.Reported) Event {
 	return Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By}
 }

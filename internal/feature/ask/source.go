@@ -76,8 +76,8 @@ func ExplainSource(s Source) SourceExplanation {
 	lines := s.Fleet.lineup()
 	e.Spread, e.StoppedVersions = lines.ofSource(s.Namespace, s.ID), lines.stoppedIn(s.Namespace, map[input.ID]record.Delivered{s.ID: {}})
 	for _, t := range s.Events {
-		if t.By == announce.Reporter {
-			e.Events = append(e.Events, Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By})
+		if event := eventOf(t); event.IsOurs() {
+			e.Events = append(e.Events, event)
 		}
 	}
 	if s.Object == nil {

@@ -91,11 +91,20 @@ func (v *imageView) container(u ask.ImageUse) node {
 		cell("Workload", link(workloadAddress(u.Namespace, u.Workload), u.Workload)),
 		cell("Container", text(u.Container)),
 		cell("Tags", text(u.Spec)),
-		cell("State", stateBadge(u.State, v.Controller)),
+		cell("State", v.badge(u)),
 		cell("Delivered", digest(u.Delivered)),
 		cell("Current", digest(u.Current)),
 		cell("Why", stateWords(u.State, v.Now)),
 		cell("Quarantine", text(quarantineWords(u))))
+}
+
+// badge is the state of the workload, unless that doesn't include the image: the controller may not
+// follow images, or hasn't found one yet.
+func (v *imageView) badge(u ask.ImageUse) node {
+	if u.Delivered == "" && u.State.IsInStep() {
+		return el("span", class("badge"), text("no digest on record"))
+	}
+	return stateBadge(u.State, v.Controller)
 }
 
 // quarantineWords are which digests failed here, and what was healthy before.

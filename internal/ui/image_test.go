@@ -36,6 +36,10 @@ func TestImagePage(t *testing.T) {
 		"3m ago", "#unresolved", "the registry answered 429", "failed here: bbb222; last healthy with 1.4@sha256:aaa111", "another writer keeps restoring its image",
 		`<a href="/workload/shop/deployment/web">`, "its rollout failed", `<span class="badge in-step">in step</span>`, "events are not visible to you",
 		"lockstep images -n shop --context lab", "<code>lockstep resolve &#39;registry.example/web:1.*&#39;</code>")
+	v.Containers[1].InputStatus = ask.InputStatus{}
+	page = imagePage(v)
+	shows(t, page, "no digest on record")
+	lacks(t, page, "badge in-step")
 	for i := range 600 {
 		v.Containers = append(v.Containers, ask.ImageUse{Workload: fmt.Sprintf("deployment/w%d", i)})
 	}

@@ -100,9 +100,9 @@ func sourceAddress(namespace, source string) string {
 	return "/source/" + url.PathEscape(namespace) + "/" + url.PathEscape(kind) + "/" + url.PathEscape(name)
 }
 
-// imageAddress is the page of an image.
-func imageAddress(namespace, ref string) string {
-	return "/image/" + url.PathEscape(namespace) + "?ref=" + url.QueryEscape(ref)
+// annotatedImage is the page of the image that an annotation names.
+func annotatedImage(namespace string, s ask.Setting) string {
+	return "/image/" + url.PathEscape(namespace) + "?ref=" + url.QueryEscape(s.Value) + "&annotation=" + url.QueryEscape(s.Key)
 }
 
 // inputLink is an input with a link to its page, if it has one.
@@ -116,7 +116,7 @@ func inputLink(namespace, name string, all []ask.Setting) node {
 	}
 	for _, s := range all {
 		if s.Key == settings.ImagePrefix+id.Name {
-			return link(imageAddress(namespace, s.Value)+"&annotation="+url.QueryEscape(s.Key), name)
+			return link(annotatedImage(namespace, s), name)
 		}
 	}
 	return text(name)
@@ -151,12 +151,16 @@ func eventTable(name, heading string, all []ask.Event, now time.Time) node {
 }
 
 // settingTable lists annotations and where they are.
-func settingTable(all []ask.Setting) node {
+func settingTable(namespace string, all []ask.Setting) node {
 	if len(all) == 0 {
 		return section("settings", "Settings", el("p", "", text("No annotation of Lockstep is set here: the controller's flags and defaults count.")))
 	}
 	return section("settings", "Settings", table("Settings", []string{"Setting", "Value", "Set on"}, each(all, func(s ask.Setting) node {
-		return row(cell("Setting", el("code", "", text(s.Key))), cell("Value", text(settings.Shorten(s.Value))), cell("Set on", text("the "+s.On)))
+		value := text(settings.Shorten(s.Value))
+		if strings.HasPrefix(s.Key, settings.ImagePrefix) {
+			value = el("a", attr("href", annotatedImage(namespace, s)), value)
+		}
+		return row(cell("Setting", el("code", "", text(s.Key))), cell("Value", value), cell("Set on", text("the "+s.On)))
 	})))
 }
 

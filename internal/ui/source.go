@@ -39,7 +39,7 @@ func sourcePage(v *sourceView) node {
 		v.users(),
 		actionForms(&v.Actions),
 		commandList(v.commands()),
-		settingTable(v.Settings),
+		settingTable(v.Namespace, v.Settings),
 		eventTable("events", "Events", v.Events, v.Now),
 	)
 }

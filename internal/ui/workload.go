@@ -36,7 +36,7 @@ func workloadPage(v *workloadView) node {
 		el("div", class("picture"), v.inputs(), v.state(), v.revisions()),
 		actionForms(&v.Actions),
 		commandList(v.commands()),
-		settingTable(v.Settings),
+		settingTable(v.Namespace, v.Settings),
 		eventTable("warnings", "Warnings", v.Warnings, v.Now),
 		v.events(),
 	)
@@ -46,7 +46,7 @@ func workloadPage(v *workloadView) node {
 func (v *workloadView) badges() node {
 	state := v.NextReport()
 	held := holdIn(v.Settings) != nil && state.Group() != ask.Held
-	return together(stateBadge(state, v.Controller), when(held, together(text(" "), badge(ask.Held))))
+	return together(when(held, together(badge(ask.Held), text(" "))), stateBadge(state, v.Controller))
 }
 
 // holdIn is the annotation that holds, nil without one.

@@ -92,6 +92,7 @@ func TestWorkloadPage(t *testing.T) {
 		`<li class="input in-step" id="input-image/web"><h3><a href="/image/shop?ref=registry.example%2Fweb%3A1.x&amp;annotation=image.lockstep.dev%2Fweb">image/web</a>`,
 		`<code class="digest">ccc333</code> Quarantined`,
 		"the namespace is not visible to you", "the workload</td>",
+		`<a href="/image/shop?ref=registry.example%2Fweb%3A1.x&amp;annotation=image.lockstep.dev%2Fweb">registry.example/web:1.x</a>`,
 		`<div class="command"><code>lockstep explain deployment/web -n shop --context lab</code>`,
 		`<div class="command"><code>lockstep history deployment/web -n shop -o wide --context lab</code>`,
 		`<div class="command"><code>lockstep hold deployment/web REASON -n shop --context lab</code>`,
@@ -131,7 +132,7 @@ func TestHeldWithoutAChange(t *testing.T) {
 	e.State = ask.Report{Reason: "InStep", From: ask.FromRecord}
 	e.Settings = []ask.Setting{{Key: settings.Hold, Value: "release freeze", On: "workload"}}
 	page := workloadPage(viewOf(e))
-	shows(t, page, `<span class="badge held">held</span>`, "release freeze (annotation lockstep.dev/hold on the workload)",
+	shows(t, page, `<p><span class="badge held">held</span> <span class="badge in-step">in step</span></p>`, "release freeze (annotation lockstep.dev/hold on the workload)",
 		"lockstep hold deployment/web REASON -n shop --overwrite --context lab")
 	e.Settings[0].On = "namespace"
 	page = workloadPage(viewOf(e))

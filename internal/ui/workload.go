@@ -77,6 +77,8 @@ func (v *workloadView) input(u ask.Use) node {
 		standing, words = "unfollowed", "not followed"
 	case u.Hidden != "":
 		standing, words = "unknown", ask.NotVisible
+	case u.Delivered == "":
+		standing, words = "unknown", "the delivered version isn't known"
 	case !u.InStep():
 		standing, words = "behind", "not delivered"
 	case isEstimate(v.NextReport(), v.Controller):

@@ -118,7 +118,8 @@ func TestNoGreenWhileTheControllerIsDown(t *testing.T) {
 	lacks(t, workloadPage(viewOf(e)), "badge in-step")
 	e.State.From, e.Inputs[1].Hidden = ask.FromRecord, "forbidden"
 	shows(t, workloadPage(viewOf(e)), `<li class="input unknown" id="input-image/web">`)
-	e.Inputs[1].Hidden = ""
+	e.Inputs[1].Hidden, e.Inputs[1].Delivered = "", ""
+	shows(t, workloadPage(viewOf(e)), "the delivered version isn&#39;t known")
 	e.Estimate = &ask.Report{Reason: "QuietWindow", Message: "soon", Ends: "quiet", From: ask.FromEstimate}
 	page = workloadPage(viewOf(e))
 	shows(t, page, "waiting, an estimate", "soon; the controller has not said so yet", "it ends with quiet")

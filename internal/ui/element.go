@@ -48,9 +48,13 @@ func attr(name, value string) attributes {
 func flag(name string) attributes { return attributes(" " + name) }
 
 // class is the most common attribute.
+//
+//go:noinline
 func class(names string) attributes { return attr("class", names) }
 
 // each makes one node of each item.
+//
+//go:noinline
 func each[T any](items []T, make func(T) node) node {
 	var b strings.Builder
 	for _, item := range items {
@@ -60,6 +64,8 @@ func each[T any](items []T, make func(T) node) node {
 }
 
 // when is the node, or nothing.
+//
+//go:noinline
 func when(so bool, n node) node {
 	if so {
 		return n
@@ -68,6 +74,8 @@ func when(so bool, n node) node {
 }
 
 // together joins nodes.
+//
+//go:noinline
 func together(all ...node) node {
 	var b strings.Builder
 	for _, n := range all {

@@ -92,6 +92,11 @@ func (b *board) run(ctx context.Context) {
 	defer b.watches.running.Wait()
 	b.watches.start(ctx)
 	b.watches.running.Go(func() { b.keepBeating(ctx) })
+	b.loop(ctx)
+}
+
+// loop reads once, and then whenever somebody looks and something may be another one.
+func (b *board) loop(ctx context.Context) {
 	var kindsRead time.Time
 	for ctx.Err() == nil {
 		if b.isLookedAt() || kindsRead.IsZero() {

@@ -79,6 +79,10 @@ func TestKeptDemoLeavesAControlPlaneToPlayWith(t *testing.T) {
 	if err != nil || web.Annotations["lockstep.dev/reload"] == "" {
 		t.Errorf("the application of the story: annotations %v, error %v", web.Annotations, err)
 	}
+	lines := strings.Split(strings.TrimSpace(demo.Stdout()), "\n")
+	if last := lines[len(lines)-1]; !strings.HasSuffix(last, "bin/lockstep ui --kubeconfig "+kubeconfig+" -n shop") {
+		t.Errorf("the last line does not say how to open the pages: %s", last)
+	}
 }
 
 func TestInterruptedDemoLeavesNothing(t *testing.T) {

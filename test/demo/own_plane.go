@@ -117,6 +117,7 @@ func (o *ownPlane) farewell(st *stage) []string {
 		"    export KUBECONFIG=" + st.kubeconfig,
 		"    kubectl -n " + st.namespace + " edit configmap web-settings", "",
 		"End the control plane with: bin/lab down " + st.kubeconfig,
+		"See it in your browser with: bin/lockstep ui --kubeconfig " + st.kubeconfig + " -n " + st.namespace,
 	}
 }
 

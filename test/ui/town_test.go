@@ -65,7 +65,7 @@ const shopfront = `
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web, labels: {town: %[1]s}, annotations: {lockstep.dev/reload: auto, lockstep.dev/image.app: '%[2]s/shop/web:1.*'}}
+metadata: {name: web, labels: {town: %[1]s}, annotations: {lockstep.dev/reload: auto, image.lockstep.dev/app: '%[2]s/shop/web:1.*'}}
 spec:
   replicas: 3
   selector: {matchLabels: {app: web}}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -54,7 +56,7 @@ func TestActions(t *testing.T) {
 	v.Press(kb.Escape) // no
 	v.workload(s, web)
 
-	v.act(t, "hold", "wait for the migration", "lockstep hold "+web)
+	v.act(t, "hold", "wait for the migration", "hold "+web)
 	if reason, _ := s.heldFor(t); reason != "wait for the migration" {
 		t.Fatalf("after the confirmation it is held for %q", reason)
 	}
@@ -62,13 +64,13 @@ func TestActions(t *testing.T) {
 	s.SetConfig(t, "app", "key", "2")
 	v.AwaitText(string(input.Held))
 
-	v.act(t, "release", "the migration is done", "lockstep release "+web)
+	v.act(t, "release", "the migration is done", "release "+web)
 	if reason, held := s.heldFor(t); held {
 		t.Fatalf("after the release it is held for %q", reason)
 	}
 	shown := s.AwaitRollout(t, testkit.Web, "")
 	v.AwaitText("Revision 2")
-	s.AwaitEvent(t, testkit.Web, "the migration is done")
+	s.awaitNote(t, "the migration is done")
 
 	s.AwaitRecord(t, testkit.Web, strings.TrimPrefix(shown, "configmap/app~"))
 	if code := s.controller.Stop(t); code != 0 {
@@ -76,10 +78,22 @@ func TestActions(t *testing.T) {
 	}
 	s.SetConfig(t, "app", "key", "3") // nobody delivers it
 	v.workload(s, web)
-	v.act(t, "roll", "it is urgent", "lockstep roll "+web)
+	v.act(t, "roll", "it is urgent", "roll "+web)
 	s.AwaitRollout(t, testkit.Web, shown)
 	v.AwaitText("Revision 3")
-	s.AwaitEvent(t, testkit.Web, "it is urgent")
+	s.awaitNote(t, "it is urgent")
+}
+
+// awaitNote waits for an event with the reason that a user gave.
+func (s *stage) awaitNote(t testing.TB, reason string) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		list := &eventsv1.EventList{}
+		if err := s.Client.List(t.Context(), list, client.InNamespace(s.Namespace)); err != nil {
+			return false, err.Error()
+		}
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name == testkit.Web && e.Note == reason }), "no event says " + reason
+	})
 }
 
 // TestSourceActions: a ConfigMap is held and released on its own page.
@@ -96,12 +110,12 @@ func TestSourceActions(t *testing.T) {
 		return o.GetAnnotations()[settings.Hold]
 	}
 	v.visit(page)
-	v.act(t, "hold", "wait for the database", "lockstep hold configmap/app")
+	v.act(t, "hold", "wait for the database", "hold configmap/app")
 	if got := holds(); got != "wait for the database" {
 		t.Errorf("it is held for %q", got)
 	}
 	v.AwaitText("wait for the database")
-	v.act(t, "release", "the database is there", "lockstep release configmap/app")
+	v.act(t, "release", "the database is there", "release configmap/app")
 	if got := holds(); got != "" {
 		t.Errorf("it is still held for %q", got)
 	}
@@ -144,7 +158,7 @@ func TestForbidden(t *testing.T) {
 	v := s.openAs(t, account.Kubeconfig)
 	v.row(web, string(input.Held), "release freeze")
 	v.workload(s, web)
-	v.AwaitText("patch deployments.apps/web in "+s.Namespace, "lockstep hold "+web, "lockstep release "+web, "lockstep roll "+web, "not visible to you")
+	v.AwaitText("patch deployments.apps/web in "+s.Namespace, "hold "+web, "release "+web, "roll "+web, "not visible to you")
 	if forms := browser.Eval[int](v.Tab, `document.querySelectorAll("main form").length`); forms != 0 {
 		t.Errorf("the page has %d forms for what is forbidden", forms)
 	}
@@ -179,7 +193,7 @@ func TestReadOnly(t *testing.T) {
 	v := s.open(t, "--read-only")
 	for _, page := range []string{"/workload/" + s.Namespace + "/" + web, "/source/" + s.Namespace + "/configmap/app", "/workload/" + s.Namespace + "/" + web + "?do=release&reason=please"} {
 		v.visit(page)
-		v.AwaitText("lockstep release")
+		v.AwaitText("release ")
 		if forms := browser.Eval[int](v.Tab, `document.querySelectorAll("main form, dialog").length`); forms != 0 {
 			t.Errorf("%s has %d forms", page, forms)
 		}

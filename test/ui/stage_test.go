@@ -152,7 +152,9 @@ func enter(t testing.TB, one *site) *screen {
 	t.Helper()
 	c := &screen{Tab: browser.Open(t), site: one}
 	t.Cleanup(func() {
-		if troubles := c.Troubles(); len(troubles) > 0 {
+		// On a busy machine the cluster may take too long for a page, which then says so.
+		troubles := slices.DeleteFunc(c.Troubles(), func(s string) bool { return strings.Contains(s, "503 (Service Unavailable)") })
+		if len(troubles) > 0 {
 			t.Errorf("the browser reports %q", troubles)
 		}
 	})
@@ -170,9 +172,9 @@ func (c *screen) visit(page string) {
 // workload goes to the page of a workload of the application's namespace.
 func (c *screen) workload(s *stage, ref string) { c.visit("/workload/" + s.Namespace + "/" + ref) }
 
-// rows are the rows of the overview, as they read.
+// rows are the rows of the overview: "shop/deployment/web " and how they read.
 func (c *screen) rows() []string {
-	return browser.Eval[[]string](c.Tab, `[...document.querySelectorAll("main tbody tr")].map(r => r.innerText.replace(/\s+/g, " "))`)
+	return browser.Eval[[]string](c.Tab, `[...document.querySelectorAll("main tbody tr")].map(r => r.id + " " + r.innerText.replace(/\s+/g, " "))`)
 }
 
 // awaitRows waits until the overview has rows about these workloads, and no others, in any order.
@@ -191,7 +193,8 @@ func (c *screen) awaitRows(t testing.TB, workloads ...string) {
 
 // row waits until the overview's row about a workload contains every text.
 func (c *screen) row(workload string, texts ...string) {
+	c.Until(`[...document.querySelectorAll("main tbody tr")].some(r => r.id.endsWith(%s))`, "/"+workload)
 	for _, text := range texts {
-		c.Until(`[...document.querySelectorAll("main tbody tr")].some(r => r.innerText.includes(%s) && r.innerText.includes(%s))`, workload, text)
+		c.Until(`[...document.querySelectorAll("main tbody tr")].some(r => r.id.endsWith(%s) && r.innerText.includes(%s))`, "/"+workload, text)
 	}
 }

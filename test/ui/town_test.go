@@ -65,7 +65,7 @@ const shopfront = `
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web, labels: {town: %[1]s}, annotations: {lockstep.dev/reload: auto, image.lockstep.dev/app: '%[2]s/shop/web:1.*'}}
+metadata: {name: web, labels: {town: %[1]s}, annotations: {lockstep.dev/reload: auto, image.lockstep.dev/app: '%[2]s/shop/web:1.4.*'}}
 spec:
   replicas: 3
   selector: {matchLabels: {app: web}}
@@ -153,7 +153,7 @@ func (c *town) pages() map[string]string {
 		"Workload": "/workload/" + c.Namespace + "/deployment/web",
 		"Source":   "/source/" + c.Namespace + "/configmap/web-settings",
 		"Secret":   "/source/" + c.Namespace + "/secret/db-password",
-		"Image":    "/image/" + c.Namespace + "?ref=" + c.registry.Address + "/shop/web:1.*",
+		"Image":    "/image/" + c.Namespace + "?ref=" + c.registry.Address + "/shop/web:1.4.*",
 		"Confirm":  "/workload/" + c.Namespace + "/deployment/web?do=release&reason=done",
 		"NoPage":   "/nowhere",
 	}
@@ -187,7 +187,7 @@ func TestViews(t *testing.T) {
 		v := enter(t, site)
 		v.visit(c.pages()["Workload"])
 		v.AwaitText("deployment/web", "configmap/web-settings", "secret/db-password", "release freeze until Monday",
-			"kubectl-edit", "Revision 4", "Revision 1", "3 pods run it", settings.Reload, "kubectl rollout undo", "lockstep explain deployment/web")
+			"kubectl-edit", "Revision 4", "Revision 1", "3 pods run it", settings.Reload, "rollout undo", "explain deployment/web")
 		input := browser.Eval[string](v.Tab, `document.getElementById("input-secret/db-password").innerText`)
 		if digests := fields(input); len(digests) < 2 {
 			t.Errorf("the Secret has no delivered and current digest: %q", input)
@@ -203,7 +203,7 @@ func TestViews(t *testing.T) {
 		t.Parallel()
 		v := enter(t, site)
 		v.visit(c.pages()["Image"])
-		v.AwaitText("shop/web", "1.*", "deployment/web", "sha256:")
+		v.AwaitText("shop/web", "1.4.*", "deployment/web", "sha256:")
 	})
 	t.Run("NoPage", func(t *testing.T) {
 		t.Parallel()
@@ -276,7 +276,7 @@ func (c *town) takePictures(t *testing.T, site *site) {
 		for _, scheme := range []string{"light", "dark"} {
 			v.Scheme(scheme)
 			v.visit(c.pages()[view])
-			v.AwaitText("deployment/web")
+			v.AwaitText("web", "db-password")
 			picture := v.Picture()
 			if dir := os.Getenv(picturesEnv); dir != "" {
 				file := filepath.Join(dir, fmt.Sprintf("ui-%s-%s.png", strings.ToLower(view), scheme))

@@ -31,13 +31,13 @@ func TestClusterGoesAway(t *testing.T) {
 	workload.workload(s, web)
 	pages := []*screen{overview, workload}
 	for _, v := range pages {
-		v.AwaitText(web)
+		v.AwaitText(testkit.Web)
 		browser.Eval[bool](v.Tab, mark)
 	}
 	line.Cut()
 	for _, v := range pages {
 		v.Until(`document.body.classList.contains("gone")`)
-		v.AwaitText("The cluster doesn't answer", web) // what was known stays
+		v.AwaitText("The cluster doesn't answer", testkit.Web) // what was known stays
 	}
 	s.touch(t, "web", "2") // by a way that isn't cut
 	s.AwaitRecord(t, "web", string(input.Held))
@@ -58,7 +58,7 @@ func TestCommandEnds(t *testing.T) {
 	site := s.serve(t, s.Cluster.Kubeconfig())
 	v := &screen{Tab: browser.Open(t), site: site}
 	v.Go(site.entrance.String())
-	v.AwaitText(web)
+	v.row(web)
 	site.Signal(t, syscall.SIGINT) // with an open live connection
 	if code := site.ExitCode(t, testkit.Patience); code != 0 {
 		t.Errorf("Ctrl-C ends it with %d: %s", code, site.Stderr())
@@ -91,8 +91,8 @@ func TestHostileTexts(t *testing.T) {
 	s := newStage(t)
 	long := strings.Repeat("long ", 40_000)
 	s.CreateApp(t)
-	s.Annotate(t, testkit.Web, settings.Hold, "before"+markup+"\x1b[31mred\u202eleft"+long)
 	d := s.Deployment(t, testkit.Web)
+	d.Annotations[settings.Hold] = "before" + markup + "\x1b[31mred\u202eleft" + long
 	d.Spec.Template.Spec.Containers[0].Image = "registry.example/" + markup
 	d.Annotations[settings.ImagePrefix+"app"] = "registry.example/app:" + markup
 	if err := s.Client.Update(t.Context(), d); err != nil {

@@ -1,0 +1,77 @@
+package ask
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// TestImageUses: a repository is found however it is written, with what the record and events say
+// of the container.
+func TestImageUses(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	kind := kube.Kinds()[0]
+	workload := func(name string, images map[string]string) cluster.Header {
+		annotations := map[string]string{}
+		for container, spec := range images {
+			annotations[settings.ImagePrefix+container] = spec
+		}
+		return cluster.Header{Key: kube.Key{GroupKind: kind.GroupKind(), Namespace: "shop", Name: name}, Kind: kind, UID: name, Annotations: annotations}
+	}
+	a, b := workload("a", map[string]string{"app": "nginx:1.4.*", "side": "other/app:1"}), workload("b", map[string]string{"web": "docker.io/library/nginx:latest"})
+	delivered := fingerprint.Version{Basis: "sha256", Sum: strings.Repeat("ab", 32)}
+	known := Known{
+		Workloads: []cluster.Header{a, b},
+		Entries: map[kube.Key]record.Entry{
+			b.Key: {UID: "b", Decision: record.Decision{Reason: input.Quarantined}, Inputs: map[input.ID]record.Delivered{
+				input.Image("web"): {Version: delivered, Due: "77ab01c9de", Memo: "ok=1.3@" + strings.Repeat("cd", 32) + ";bad=77ab01c9de0011223344;contested"},
+			}},
+		},
+		Events: map[string][]announce.Reported{"a": {
+			{At: now, Reason: string(input.Unresolved), By: announce.Reporter, Action: announce.ActionWarn, Note: "annotation image.lockstep.dev/app: the registry refuses; the image stays as it is"},
+			{At: now, Reason: string(input.Unresolved), By: announce.Reporter, Action: announce.ActionWarn, Note: "annotation image.lockstep.dev/side: no such tag"},
+		}},
+	}
+	for image, want := range map[string][]string{
+		"nginx":                       {"b/web", "a/app"},
+		"docker.io/library/nginx":     {"b/web", "a/app"},
+		"nginx:1.4.*":                 {"a/app"},
+		"nginx@" + delivered.String(): {"b/web", "a/app"},
+		"other/app:1":                 {"a/side"},
+		"other/app:2":                 nil,
+	} {
+		wanted, err := wantedImage(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses, _ := known.imageUses(wanted)
+		var got []string
+		for _, u := range uses {
+			got = append(got, strings.TrimPrefix(u.Workload, "deployment/")+"/"+u.Container)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is followed by %v, want %v", image, got, want)
+		}
+	}
+	wanted, _ := wantedImage("nginx")
+	uses, events := known.imageUses(wanted)
+	if u := uses[0]; u.Digest != delivered.String() || u.Current != "77ab01c9de" || !slices.Equal(u.Quarantined, []string{"77ab01c9de0011223344"}) || !u.Contested || !strings.HasPrefix(u.Healthy, "1.3@sha256:cdcd") || u.State.Group() != Failed {
+		t.Errorf("of what is on record: %+v", u)
+	}
+	if u := uses[1]; u.Problem == nil || !strings.Contains(u.Problem.Note, "the registry refuses") || len(events) != 1 {
+		t.Errorf("the problem is %+v, and the events are %v", u.Problem, events)
+	}
+	if _, err := wantedImage("<script>"); err == nil {
+		t.Error("no image is taken for one")
+	}
+}

@@ -39,15 +39,16 @@ func TestRollInStep(t *testing.T) {
 	if shown := s.shown(t, web); !strings.Contains(shown, short("two")) {
 		t.Fatalf("the template shows %q, want what Lockstep wrote last", shown)
 	}
-	output, code := s.roll(t, web)
-	if code != 0 || !strings.Contains(output, "is in step: on record as delivered") || !strings.Contains(output, "--force") {
+	output, code := s.roll(t, web, "--reason", "it is urgent")
+	if code != 0 || !strings.Contains(output, "is in step: on record as delivered") || !strings.Contains(output, "--force") || !strings.Contains(output, "no event was written for your reason: nothing was rolled out") {
 		t.Errorf("roll ended with %d and says %q", code, output)
 	}
 	s.checkRollouts(t, "in step", 2, web)
-	if output, code := s.roll(t, web, "--force", "--now"); code != 0 || !strings.Contains(output, "rolled out") {
+	if output, code := s.roll(t, web, "--force", "--now", "--reason", "it is very urgent"); code != 0 || !strings.Contains(output, "rolled out") || strings.Contains(output, "no event") {
 		t.Errorf("roll --force ended with %d and says %q", code, output)
 	}
 	s.checkRollouts(t, "forced", 3, web)
+	s.AwaitEvent(t, "web", "Normal RolledByHand", "it is very urgent")
 
 	s.annotate(t, web, settings.Observe, "true")
 	s.change(t, "configmap/app", "{data: {key: four}}")

@@ -44,6 +44,18 @@ func sourcePage(v *sourceView) node {
 	)
 }
 
+// holdFact is why it is held, and by which annotation.
+func holdFact(hold *ask.Setting) node {
+	if hold == nil {
+		return ""
+	}
+	why := "no reason is given"
+	if hold.Value != "" {
+		why = hold.Value
+	}
+	return fact("Held", text(why+" (annotation "+hold.Key+" on the "+hold.On+")"))
+}
+
 // users are the workloads that follow it, which version each of them has, and what those without
 // the current one wait for.
 func (v *sourceView) users() node {

@@ -105,31 +105,18 @@ func (v *workloadView) current(u ask.Use) node {
 
 // state is the controller's decision and what comes next.
 func (v *workloadView) state() node {
-	next, hold := v.NextReport(), holdIn(v.Settings)
+	next := v.NextReport()
 	return section("state", "State",
 		el("dl", "",
 			fact("State", stateWords(v.State, v.Now), when(v.Meaning != "", el("p", class("meaning"), text(strings.ReplaceAll(v.Meaning, "`", ""))))),
 			when(v.State.PendingSince != nil, fact("Waiting", text("the oldest change that isn't delivered was seen "), moment(v.State.PendingSince, v.Now))),
 			v.estimate(),
 			fact("Next", text(next.NextWords(v.Controller, v.Now))),
-			holdFact(hold),
 			stopFacts(v.Stops, v.StoppedVersions, v.Now),
 			spreadFacts(v.Spread),
 			v.window(),
 			fact("Controller", text(v.Controller.Words(v.Now)))),
 		notes(v.Notes))
-}
-
-// holdFact is why the workload is held, and by which annotation.
-func holdFact(hold *ask.Setting) node {
-	if hold == nil {
-		return ""
-	}
-	why := "no reason is given"
-	if hold.Value != "" {
-		why = hold.Value
-	}
-	return fact("Held", text(why+" (annotation "+hold.Key+" on the "+hold.On+")"))
 }
 
 func (v *workloadView) estimate() node {

@@ -133,7 +133,7 @@ func TestHeldWithoutAChange(t *testing.T) {
 	e.State = ask.Report{Reason: "InStep", From: ask.FromRecord}
 	e.Settings = []ask.Setting{{Key: settings.Hold, Value: "release freeze", On: "workload"}}
 	page := workloadPage(viewOf(e))
-	shows(t, page, `<p><span class="badge held">held</span> <span class="badge in-step">in step</span></p>`, "release freeze (annotation lockstep.dev/hold on the workload)",
+	shows(t, page, `<p><span class="badge held">held</span> <span class="badge in-step">in step</span></p>`, "release freeze</td>",
 		"lockstep hold deployment/web REASON -n shop --overwrite --context lab")
 	e.Settings[0].On = "namespace"
 	page = workloadPage(viewOf(e))

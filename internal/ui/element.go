@@ -55,10 +55,10 @@ func class(names string) attributes { return attr("class", names) }
 // each makes one node of each item.
 //
 //go:noinline
-func each[T any](items []T, make func(T) node) node {
+func each[T any](items []T, render func(T) node) node {
 	var b strings.Builder
 	for _, item := range items {
-		b.WriteString(string(make(item)))
+		b.WriteString(string(render(item)))
 	}
 	return node(b.String())
 }

@@ -157,7 +157,8 @@ func openBrowser(ctx context.Context, address string, env Environment) {
 	case "windows":
 		name, arguments = "rundll32", []string{"url.dll,FileProtocolHandler", address}
 	}
-	if err := exec.CommandContext(ctx, name, arguments...).Run(); err != nil {
+	opening := exec.CommandContext(ctx, name, arguments...) //nolint:gosec // the address is our own
+	if err := opening.Run(); err != nil {
 		_ = say(env.Stderr, "note: no browser was opened, so open the address yourself: %v", err)
 	}
 }

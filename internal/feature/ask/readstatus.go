@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
@@ -31,7 +32,9 @@ func (r *Reader) Status(ctx context.Context, within Scope) (Status, error) {
 	if err != nil {
 		return Status{Notes: notes}, err
 	}
-	return r.status(ctx, within, workloads, heard, stored, notes)
+	status, err := r.status(ctx, workloads, within.Namespace, &heard, &stored)
+	status.Notes = slices.Concat(notes, status.Notes)
+	return status, err
 }
 
 // StatusOf does the same for a caller that has the workloads of the scope already.
@@ -40,14 +43,15 @@ func (r *Reader) StatusOf(ctx context.Context, within Scope, workloads []cluster
 	if err != nil {
 		return Status{}, err
 	}
-	return r.status(ctx, within, workloads, heard, stored, nil)
+	return r.status(ctx, workloads, within.Namespace, &heard, &stored)
 }
 
-func (r *Reader) status(ctx context.Context, within Scope, workloads []cluster.Header, heard Heard, stored ledger.Stored, notes []string) (Status, error) {
+func (r *Reader) status(ctx context.Context, workloads []cluster.Header, namespace string, heard *Heard, stored *ledger.Stored) (Status, error) {
+	var notes []string
 	known := Known{Workloads: workloads, Serves: heard.Serves}
 	if heard.RecordProblem == nil {
 		known.Entries, known.Changes = stored.Entries, stored.Changes
-		unwritable, err := r.unwritable(ctx, heard.Own, stored)
+		unwritable, err := r.unwritable(ctx, heard.Own, *stored)
 		if err != nil {
 			return Status{Notes: notes}, err
 		}
@@ -59,12 +63,12 @@ func (r *Reader) status(ctx context.Context, within Scope, workloads []cluster.H
 	}
 	var err error
 	if known.NeedsEvents() {
-		if known.Events, err = announce.ReportedIn(ctx, r.Client, within.Namespace); err != nil {
+		if known.Events, err = announce.ReportedIn(ctx, r.Client, namespace); err != nil {
 			notes = append(notes, err.Error())
 		}
 	}
 	return Status{
-		Controller: ControllerOf(heard, r.Now()), Stops: heard.StopsIn(within.Namespace),
+		Controller: ControllerOf(*heard, r.Now()), Stops: heard.StopsIn(namespace),
 		Workloads: StatusOf(known), Notes: notes,
 	}, access.UnlessForbidden(err)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -202,7 +203,7 @@ func (r route) match(parts []string) (path map[string]string, ok bool) {
 		got, err := url.PathUnescape(parts[i])
 		name, named := strings.CutPrefix(want, "{")
 		switch {
-		case err != nil, named && got == "", !named && got != want:
+		case err != nil, named && !isName(got), !named && got != want:
 			return nil, false
 		case named:
 			path[strings.TrimSuffix(name, "}")] = got
@@ -210,6 +211,9 @@ func (r route) match(parts []string) (path map[string]string, ok bool) {
 	}
 	return path, true
 }
+
+// isName reports whether an object can have the name. The cluster answers others with an error.
+func isName(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }
 
 // make makes the page of an address, even if that is a page about what went wrong.
 func (s *Server) make(ctx context.Context, address *url.URL) page {

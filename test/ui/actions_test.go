@@ -72,7 +72,8 @@ func TestActions(t *testing.T) {
 	v.AwaitText("Revision 2")
 	s.awaitNote(t, "the migration is done")
 
-	s.AwaitRecord(t, testkit.Web, strings.TrimPrefix(shown, "configmap/app~"))
+	digest, _, _ := strings.Cut(strings.TrimPrefix(shown, "configmap/app~"), ",")
+	s.AwaitRecord(t, testkit.Web, digest)
 	if code := s.controller.Stop(t); code != 0 {
 		t.Fatalf("the controller ended with %d", code)
 	}

@@ -26,14 +26,17 @@ func TestAxe(t *testing.T) {
 	}
 }
 
-// finding is what axe says of a page.
-type finding struct {
-	Rule, Impact, Help string
-	Where              []string
+// findings are what axe says of a page.
+type findings struct {
+	Passed     int
+	Violations []struct {
+		Rule, Impact, Help string
+		Where              []string
+	}
 }
 
-const findings = `axe.run({resultTypes: ["violations"]}).then(r => r.violations.map(v => ({
-	Rule: v.id, Impact: v.impact, Help: v.help, Where: v.nodes.map(n => n.target.join(" ") + ": " + n.failureSummary)})))`
+const runAxe = `axe.run({resultTypes: ["violations"]}).then(r => ({Passed: r.passes.length, Violations: r.violations.map(v => ({
+	Rule: v.id, Impact: v.impact, Help: v.help, Where: v.nodes.map(n => n.target.join(" ") + ": " + n.failureSummary)}))}))`
 
 // checkAccessible: axe finds nothing serious on a page, light and dark, and on a narrow screen
 // nothing has to be scrolled sideways.
@@ -45,7 +48,11 @@ func checkAccessible(t *testing.T, site *site, page string) {
 		v.Scheme(scheme)
 		v.visit(page)
 		browser.Eval[bool](v.Tab, axe+"; true")
-		for _, f := range browser.Eval[[]finding](v.Tab, findings) {
+		found := browser.Eval[findings](v.Tab, runAxe)
+		if found.Passed < 10 {
+			t.Errorf("%s, %s: only %d rules of axe are about this page", page, scheme, found.Passed)
+		}
+		for _, f := range found.Violations {
 			if f.Impact == "serious" || f.Impact == "critical" {
 				t.Errorf("%s, %s: %s (%s, %s): %q", page, scheme, f.Help, f.Rule, f.Impact, f.Where)
 			}

@@ -107,11 +107,11 @@ func TestFilters(t *testing.T) {
 	v.awaitRows(t, all...)
 
 	v.tabTo(t, "q")
-	v.Press("W")
+	v.Press("/W")
 	v.awaitRows(t, "deployment/web", "deployment/worker")
 	v.Press("orker")
 	v.awaitRows(t, "deployment/worker")
-	v.Until(`new URL(location).searchParams.get("q") === "Worker"`)
+	v.Until(`new URL(location).searchParams.get("q") === "/Worker"`)
 	v.Press(kb.Escape)
 	v.awaitRows(t, all...)
 	if left := browser.Eval[string](v.Tab, `document.querySelector("input[name=q]").value + location.search`); left != "" {
@@ -136,14 +136,14 @@ func TestFilters(t *testing.T) {
 
 	// The same by address, as a link or without a script.
 	for query, want := range map[string][]string{
-		"/?q=wor": {all[1]}, "/?state=held": {all[3]}, "/?ns=" + s.Namespace: all, "/?ns=elsewhere": nil,
-		"/?source=configmap/web": {all[0]}, "/?q=w&state=held": nil,
+		"/?q=/wor": {all[1]}, "/?state=held": {all[3]}, "/?ns=" + s.Namespace: all, "/?ns=elsewhere": nil,
+		"/?source=configmap/web": {all[0]}, "/?q=/w&state=held": nil,
 	} {
 		v.visit(query)
 		v.awaitRows(t, want...)
 	}
-	v.visit("/?q=wor")
-	if typed := browser.Eval[string](v.Tab, `document.querySelector("input[name=q]").value`); typed != "wor" {
+	v.visit("/?q=/wor")
+	if typed := browser.Eval[string](v.Tab, `document.querySelector("input[name=q]").value`); typed != "/wor" {
 		t.Errorf("the field shows %q", typed)
 	}
 }

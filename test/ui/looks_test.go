@@ -47,6 +47,7 @@ func checkAccessible(t *testing.T, site *site, page string) {
 	for _, scheme := range []string{"light", "dark"} {
 		v.Scheme(scheme)
 		v.visit(page)
+		v.Until(`!document.body.classList.contains("gone")`)
 		browser.Eval[bool](v.Tab, axe+"; true")
 		found := browser.Eval[findings](v.Tab, runAxe)
 		if found.Passed < 10 {

@@ -36,14 +36,15 @@ func newTown(t *testing.T) *town {
 	t.Helper()
 	shop := newStage(t, labtest.KWOK)
 	payments := &stage{World: &testkit.World{Cluster: shop.Cluster, Client: shop.Client, Own: shop.Own}}
+	everything := []string{"-A", "-l", "town=" + shop.Own}
 	if os.Getenv(picturesEnv) == "" {
 		payments.Namespace = labtest.Namespace(t, shop.Cluster)
-	} else {
-		shop.Namespace, payments.Namespace = namespace(t, shop, "shop"), namespace(t, shop, "payments")
+	} else { // of nothing else
+		shop.Namespace, payments.Namespace, everything = namespace(t, shop, "shop"), namespace(t, shop, "payments"), []string{"-A"}
 	}
-	c := &town{stage: shop, payments: payments, registry: testkit.StartRegistry(t), everything: []string{"-A", "-l", "town=" + shop.Own}}
+	c := &town{stage: shop, payments: payments, registry: testkit.StartRegistry(t), everything: everything}
 	c.build(t)
-	c.run(t, append(c.registry.Flags(), "--namespaces", payments.Namespace)...)
+	c.run(t, append(c.registry.Flags(), "--namespaces", payments.Namespace, "--leader-elect=true", "--lease-duration", "1m")...)
 	c.live(t)
 	return c
 }

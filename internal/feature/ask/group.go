@@ -31,6 +31,12 @@ func Groups() []Group { return []Group{Failed, Undone, Held, Waiting, Behind, In
 // Rank is the place in Groups.
 func (g Group) Rank() int { return slices.Index(Groups(), g) }
 
+// compareStates sorts the states that matter most first. It isn't inlined into the order of each
+// list, to keep the program small.
+//
+//go:noinline
+func compareStates(a, b *Report) int { return a.Group().Rank() - b.Group().Rank() }
+
 // Group is the group of a decision.
 func (s Report) Group() Group {
 	if s.IsSettled() {

@@ -128,7 +128,7 @@ func (k Known) imageUses(wanted func(tagspec.Image) bool) (all []ImageUse, event
 		}
 	}
 	sorting.By(all, func(a, b ImageUse) int {
-		return cmp.Or(cmp.Compare(a.State.Group().Rank(), b.State.Group().Rank()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
+		return cmp.Or(compareStates(&a.State, &b.State), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
 	})
 	sorting.By(events, func(a, b Event) int { return a.At.Compare(b.At) })
 	return all, events

@@ -116,7 +116,7 @@ func (s Source) users() []SourceUser {
 		all = append(all, SourceUser{Workload: nameAmong(s.Kinds, key), State: state, Delivered: on.Delivered, Current: on.Current})
 	}
 	sorting.By(all, func(a, b SourceUser) int {
-		return cmp.Or(cmp.Compare(a.State.Group().Rank(), b.State.Group().Rank()), cmp.Compare(a.Workload, b.Workload))
+		return cmp.Or(compareStates(&a.State, &b.State), cmp.Compare(a.Workload, b.Workload))
 	})
 	return all
 }

@@ -71,7 +71,7 @@ func StatusOf(k Known) []Summary {
 		rows = append(rows, row)
 	}
 	sorting.By(rows, func(a, b Summary) int {
-		return cmp.Or(cmp.Compare(a.State.Group().Rank(), b.State.Group().Rank()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
+		return cmp.Or(compareStates(&a.State, &b.State), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
 	})
 	return rows
 }

@@ -182,7 +182,7 @@ func (w *World) Events(t testing.TB, deployment string) []string {
 	}
 	var notes []string
 	for _, e := range list.Items {
-		if e.Regarding.Name == deployment && e.ReportingController == "lockstep" {
+		if e.Regarding.Name == deployment && strings.HasPrefix(e.ReportingController, "lockstep") {
 			notes = append(notes, strings.Join([]string{e.Type, e.Reason, e.Note}, " "))
 		}
 	}

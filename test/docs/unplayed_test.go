@@ -48,6 +48,8 @@ func unplayedSessions() []unplayed {
 		{"docs/notifications.md", "kubectl -n lockstep-system create secret", "it needs a receiver, and the controller in a pod", "TestNotifyTest"},
 		{"docs/notifications.md", "kubectl annotate namespace", "it needs a namespace that isn't the test's own", "TestNotifications"},
 		{"docs/doctor.md", "lockstep doctor", aDoctor, "TestDoctor"},
+		{"docs/ui.md", "lockstep ui -n shop", "it serves until Ctrl-C, at a free port and with a random token", "TestEntrance"},
+		{"docs/ui.md", "lockstep ui --port", "whether the port is in use depends on the machine", "TestPortInUse"},
 		{"docs/troubleshooting.md", "kubectl -n lockstep-system port-forward", noPods, "TestMissingPermissionsToWrite"},
 		{"docs/sync.md", "lockstep-sync status", "it needs Unbound and a set that it refused", "TestUnbound"},
 		{"docs/migrate/stakater-reloader.md", "lockstep convert", "the file is the reader's own", "TestConvert"},

@@ -44,6 +44,7 @@ type board struct {
 	kinds   func(context.Context) []kube.Kind
 	beat    func(context.Context) error
 	watches *watches
+	now     func() time.Time
 	scope   ask.Scope
 	// woken has an element when something changed.
 	woken chan struct{}
@@ -72,11 +73,11 @@ type snapshot struct {
 
 func newBoard(o Options) *board {
 	b := &board{
-		status: o.Reader.StatusOf, kinds: o.Reader.InstalledKinds, scope: o.Scope,
+		status: o.Reader.StatusOf, kinds: o.Reader.InstalledKinds, scope: o.Scope, now: o.Reader.Now,
 		woken: make(chan struct{}, 1), published: make(chan struct{}), listeners: map[*listener]bool{},
 	}
 	b.watches = &watches{
-		client: o.Reader.Client, scope: o.Scope, own: o.Reader.Own.Namespace,
+		client: o.Reader.Client, scope: o.Scope, own: o.Reader.Own.Namespace, now: o.Reader.Now,
 		changed: b.changed, mirrors: map[schema.GroupKind]*mirror.Mirror[*copied]{},
 	}
 	b.beat = func(ctx context.Context) error {
@@ -100,11 +101,11 @@ func (b *board) loop(ctx context.Context) {
 	var kindsRead time.Time
 	for ctx.Err() == nil {
 		if b.isLookedAt() || kindsRead.IsZero() {
-			if time.Since(kindsRead) > kindsEvery {
+			if b.now().Sub(kindsRead) > kindsEvery {
 				within, cancel := context.WithTimeout(ctx, patience)
 				b.watches.follow(ctx, b.kinds(within))
 				cancel()
-				kindsRead = time.Now()
+				kindsRead = b.now()
 			}
 			b.read(ctx)
 		}
@@ -118,7 +119,7 @@ func (b *board) read(ctx context.Context) {
 	if !whole && b.gone() == "" {
 		return // The missing answer wakes us.
 	}
-	began := time.Now()
+	began := b.now()
 	var status ask.Status
 	if err == nil {
 		within, cancel := context.WithTimeout(ctx, readTimeout)
@@ -134,7 +135,7 @@ func (b *board) read(ctx context.Context) {
 		status.Notes = slices.Concat(notes, status.Notes)
 		b.publish(newSnapshot(status, err))
 	}
-	pause(ctx, min(longestRest, time.Since(began)/2))
+	pause(ctx, min(longestRest, b.now().Sub(began)/2))
 }
 
 // await waits until something changed, or the status is old.
@@ -179,7 +180,7 @@ func (b *board) get(ctx context.Context) (*snapshot, error) {
 	isKept := b.isLookedAt()
 	for {
 		b.mu.Lock()
-		b.asked = time.Now()
+		b.asked = b.now()
 		s, published, silence := b.current, b.published, b.silence
 		b.mu.Unlock()
 		switch {
@@ -202,7 +203,7 @@ func (b *board) get(ctx context.Context) (*snapshot, error) {
 func (b *board) isLookedAt() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.listeners) > 0 || time.Since(b.asked) < lookedAt
+	return len(b.listeners) > 0 || b.now().Sub(b.asked) < lookedAt
 }
 
 // gone says that the cluster doesn't answer; it is empty while it does.
@@ -240,9 +241,9 @@ func (b *board) heard(answer error) {
 	case silence == nil:
 		b.failing = time.Time{}
 	case b.failing.IsZero():
-		b.failing = time.Now()
+		b.failing = b.now()
 	}
-	if time.Since(b.failing) < beatTimeout {
+	if b.now().Sub(b.failing) < beatTimeout {
 		silence = nil
 	}
 	b.mu.Unlock()
@@ -288,7 +289,7 @@ func (b *board) listen() (l *listener, stop func()) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		delete(b.listeners, l)
-		b.asked = time.Now() // A user who goes to the next page still looks.
+		b.asked = b.now() // A user who goes to the next page still looks.
 	}
 }
 

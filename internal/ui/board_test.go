@@ -203,9 +203,9 @@ func TestFirstLookWithoutACluster(t *testing.T) {
 	})
 }
 
-func metadata(namespace, name, writer string, annotations map[string]string) *metav1.PartialObjectMetadata {
+func metadata(writer string, annotations map[string]string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: "uid", Annotations: annotations,
+		Namespace: "shop", Name: "web", UID: "uid", Annotations: annotations,
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: writer}},
 	}}
 }
@@ -227,7 +227,7 @@ func TestWatchesKeepHeaders(t *testing.T) {
 		t.Error("a list that didn't arrive counts as whole")
 	}
 	annotations := map[string]string{settings.Prefix + "reload": "auto", "other": "large"}
-	if err := m.Replace([]any{metadata("shop", "web", "1", annotations)}, "1"); err != nil {
+	if err := m.Replace([]any{metadata("1", annotations)}, "1"); err != nil {
 		t.Fatal(err)
 	}
 	all, notes, whole, err := w.headers()
@@ -242,13 +242,13 @@ func TestWatchesKeepHeaders(t *testing.T) {
 		heard = nil
 	}
 	expect("a new workload", told{"shop", true})
-	_ = m.Update(metadata("shop", "web", "2", annotations))
+	_ = m.Update(metadata("2", annotations))
 	expect("its status or template", told{"shop", false})
-	_ = m.Update(metadata("shop", "web", "2", map[string]string{settings.Prefix + "reload": "off"}))
+	_ = m.Update(metadata("2", map[string]string{settings.Prefix + "reload": "off"}))
 	if len(heard) == 0 || heard[0] != (told{"shop", true}) {
 		t.Errorf("its settings: told %+v", heard)
 	}
 	heard = nil
-	_ = m.Delete(metadata("shop", "web", "3", nil))
+	_ = m.Delete(metadata("3", nil))
 	expect("its deletion", told{"shop", true})
 }

@@ -59,7 +59,7 @@ func (l *live) run(r *http.Request) {
 	}
 	ctx := r.Context()
 	for ctx.Err() == nil {
-		began := time.Now()
+		began := l.server.board.now()
 		p := page{gone: l.server.board.gone()}
 		if p.gone == "" {
 			p = l.server.make(ctx, l.at)
@@ -69,7 +69,7 @@ func (l *live) run(r *http.Request) {
 			return
 		}
 		// Changes come in groups, and a page that is hard to make isn't made all the time.
-		if took := time.Since(began); !p.ofBoard {
+		if took := l.server.board.now().Sub(began); !p.ofBoard {
 			pause(ctx, max(gather, min(took, longestRest)))
 		}
 		select {
@@ -112,7 +112,7 @@ func (l *live) event(name, id, data string) error {
 }
 
 func (l *live) write(words string) error {
-	if err := l.flush.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+	if err := l.flush.SetWriteDeadline(l.server.board.now().Add(sendTimeout)); err != nil {
 		return err
 	}
 	if _, err := l.to.Write([]byte(words)); err != nil {

@@ -248,7 +248,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	if !onlyMain {
 		html = s.frame(p)
 	}
-	_, _ = w.Write([]byte(html)) // The browser may have left.
+	// The browser may have left.
+	_, _ = w.Write([]byte(html)) //nolint:gosec // el and text have escaped all of it.
 }
 
 // withoutPart is the address of the whole page.

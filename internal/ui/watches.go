@@ -31,6 +31,7 @@ type watches struct {
 	scope  ask.Scope
 	// own is the controller's namespace.
 	own string
+	now func() time.Time
 	// changed is called with the namespace of every change, empty for one that matters
 	// everywhere. decides is true if the overview may be another one.
 	changed func(namespace string, decides bool)
@@ -78,10 +79,10 @@ func (w *watches) start(ctx context.Context) {
 		"record":      {List: metadataOf(configMaps), Namespace: w.own, Selector: labels.SelectorFromSet(labels.Set{settings.StateLabel: "true"})},
 		"kill switch": {List: metadataOf(configMaps), Namespace: w.own, Name: settings.StopName},
 	} {
-		w.run(ctx, mirror.New(mirror.Options[*copied]{Name: name, Slim: slim(nil), Changed: everywhere, Now: time.Now}), scope)
+		w.run(ctx, mirror.New(mirror.Options[*copied]{Name: name, Slim: slim(nil), Changed: everywhere, Now: w.now}), scope)
 	}
 	w.run(ctx, mirror.New(mirror.Options[*copied]{
-		Name: "events", Slim: slim(nil), Now: time.Now,
+		Name: "events", Slim: slim(nil), Now: w.now,
 		Changed: func(old, now *copied) { w.changed(namespaceOf(old, now), true) },
 	}), mirror.Scope{List: metadataOf(events), Namespace: w.scope.Namespace, Fields: fields.OneTermEqualSelector("reportingComponent", announce.Reporter)})
 }
@@ -103,7 +104,7 @@ func (w *watches) follow(ctx context.Context, kinds []kube.Kind) {
 
 func (w *watches) mirrorOf(kind kube.Kind) *mirror.Mirror[*copied] {
 	return mirror.New(mirror.Options[*copied]{
-		Name: kind.ResourceName(w.scope.Namespace), Role: mirror.RoleWorkload, Slim: slim(&kind), Now: time.Now,
+		Name: kind.ResourceName(w.scope.Namespace), Role: mirror.RoleWorkload, Slim: slim(&kind), Now: w.now,
 		Changed: func(old, now *copied) { w.changed(namespaceOf(old, now), true) },
 		// A page of a workload shows more than its header.
 		Seen:   func(_, now *copied) { w.changed(now.meta.Namespace, false) },

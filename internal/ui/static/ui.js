@@ -20,11 +20,16 @@
 
   // show puts a new <main> in the place of the old one.
   function show(html) {
-    Idiomorph.morph(main(), html, {
+    const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("main");
+    const table = main().querySelector(".workloads tbody");
+    const rows = fresh.querySelector(".workloads tbody");
+    const apart = table && rows && !table.contains(document.activeElement);
+    if (apart) exchange(table, rows);
+    Idiomorph.morph(main(), fresh, {
       morphStyle: "outerHTML",
       ignoreActiveValue: true,
       callbacks: {
-        beforeNodeMorphed: (old) => !typed.has(old),
+        beforeNodeMorphed: (old) => !typed.has(old) && !(apart && old === table),
         beforeNodeRemoved: (old) => !(old.nodeType === Node.ELEMENT_NODE && old.matches("dialog[open]:modal")),
         beforeAttributeUpdated: (name, node) => !(name === "open" && node.matches("details, dialog")),
       },
@@ -32,6 +37,18 @@
     const { gone, title } = main().dataset;
     document.title = title + " · Lockstep";
     say(gone);
+  }
+
+  // exchange puts rows in the place of those of the table; equal ones stay. Morphing hundreds of rows
+  // takes longer than a user who types waits for.
+  function exchange(table, rows) {
+    const known = new Map([...table.rows].map((row) => [row.id, row]));
+    const next = [...rows.rows].map((row) => {
+      const old = known.get(row.id);
+      return old && old.outerHTML === row.outerHTML ? old : row;
+    });
+    table.replaceChildren(...next);
+    rows.replaceChildren();
   }
 
   // say greys the page out while words are there, and says them.

@@ -20,7 +20,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/lockstep-dev/lockstep/bench/internal/fleet"
+	"github.com/lockstep-dev/lockstep/bench/fleet"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/bench/internal/figures"
-	"github.com/lockstep-dev/lockstep/bench/internal/fleet"
+	"github.com/lockstep-dev/lockstep/bench/fleet"
 )
 
 // runs is how often each time is measured.

@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/lockstep-dev/lockstep/bench/internal/fleet"
+	"github.com/lockstep-dev/lockstep/bench/fleet"
 	"github.com/lockstep-dev/lockstep/internal/labtest/browser"
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 )

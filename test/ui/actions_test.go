@@ -184,7 +184,7 @@ func (v *visitor) post(t testing.TB, page string, form url.Values) (status int, 
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Origin", v.site.at(""))
 	response, body := v.send(t, request)
-	return response.StatusCode, body
+	return response.status, body
 }
 
 // TestReadOnly: with --read-only nothing can be done, and everything is still a command.

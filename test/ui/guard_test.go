@@ -30,22 +30,22 @@ func newVisitor(t testing.TB, site *site) *visitor {
 		t.Fatal(err)
 	}
 	v := &visitor{site: site, client: &http.Client{Jar: jar}}
-	response := v.do(t, http.MethodGet, site.entrance.String(), nil)
-	if response.Request.URL.RawQuery != "" {
-		t.Fatalf("the printed address leads to %s: %s", response.Request.URL, response.Status)
+	if got, _ := v.ask(t, http.MethodGet, site.entrance.String(), nil); got.address.RawQuery != "" {
+		t.Fatalf("the printed address leads to %s: %d", got.address, got.status)
 	}
 	return v
 }
 
-// do sends a request and closes the answer's body.
-func (v *visitor) do(t testing.TB, method, address string, header http.Header) *http.Response {
-	t.Helper()
-	response, _ := v.ask(t, method, address, header)
-	return response
+// reply is an answer whose body was read.
+type reply struct {
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
+	address *url.URL // after all redirects
 }
 
 // ask sends a request with a header, of which Host is the name of the host, and reads the answer.
-func (v *visitor) ask(t testing.TB, method, address string, header http.Header) (*http.Response, string) {
+func (v *visitor) ask(t testing.TB, method, address string, header http.Header) (reply, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
 	if err != nil {
@@ -59,7 +59,7 @@ func (v *visitor) ask(t testing.TB, method, address string, header http.Header) 
 }
 
 // send sends a request, and reads the answer.
-func (v *visitor) send(t testing.TB, request *http.Request) (*http.Response, string) {
+func (v *visitor) send(t testing.TB, request *http.Request) (reply, string) {
 	t.Helper()
 	response, err := v.client.Do(request)
 	if err != nil {
@@ -70,7 +70,7 @@ func (v *visitor) send(t testing.TB, request *http.Request) (*http.Response, str
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(body)
+	return reply{response.StatusCode, response.Header, response.Cookies(), response.Request.URL}, string(body)
 }
 
 // read is a page of the site.
@@ -80,7 +80,7 @@ func (v *visitor) read(t testing.TB, page string) string {
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		response, got := v.ask(t, http.MethodGet, v.site.at(page), nil)
 		body = got
-		return response.StatusCode == http.StatusOK, page + ": " + response.Status + ": " + body
+		return response.status == http.StatusOK, fmt.Sprint(page, ": ", response.status, ": ", body)
 	})
 	return body
 }
@@ -136,8 +136,8 @@ func TestGuard(t *testing.T) {
 			}
 			response, body := c.who.ask(t, c.method, site.at(c.page), header)
 			// A slow cluster is no refusal.
-			if got := response.StatusCode; got != c.want && (c.want != http.StatusOK || got != http.StatusServiceUnavailable) {
-				t.Errorf("%s: it answers %s, want %d", c.reason, response.Status, c.want)
+			if got := response.status; got != c.want && (c.want != http.StatusOK || got != http.StatusServiceUnavailable) {
+				t.Errorf("%s: it answers %d, want %d", c.reason, response.status, c.want)
 			}
 			if c.want != http.StatusOK && strings.Contains(body, "configmap/") {
 				t.Errorf("%s: the refusal says something of the cluster: %s", c.reason, body)
@@ -146,7 +146,7 @@ func TestGuard(t *testing.T) {
 				t.Errorf("the token is on the page")
 			}
 			for key, want := range map[string]string{"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
-				if got := response.Header.Get(key); !strings.Contains(got, want) {
+				if got := response.header.Get(key); !strings.Contains(got, want) {
 					t.Errorf("%s is %q", key, got)
 				}
 			}
@@ -178,11 +178,11 @@ func TestEntrance(t *testing.T) {
 	s.CreateApp(t)
 	site := s.serve(t, s.Cluster.Kubeconfig())
 	once := &visitor{site: site, client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	response := once.do(t, http.MethodGet, site.entrance.String(), nil)
-	if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/" || len(response.Cookies()) != 1 {
-		t.Fatalf("the entrance answers %s to %q with %v", response.Status, response.Header.Get("Location"), response.Cookies())
+	got, _ := once.ask(t, http.MethodGet, site.entrance.String(), nil)
+	if got.status != http.StatusSeeOther || got.header.Get("Location") != "/" || len(got.cookies) != 1 {
+		t.Fatalf("the entrance answers %d to %q with %v", got.status, got.header.Get("Location"), got.cookies)
 	}
-	if c := response.Cookies()[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Name != "lockstep-ui-"+site.entrance.Port() {
+	if c := got.cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Name != "lockstep-ui-"+site.entrance.Port() {
 		t.Errorf("the cookie is %s", c)
 	}
 	v := enter(t, site)

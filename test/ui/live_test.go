@@ -46,7 +46,7 @@ func TestLive(t *testing.T) {
 		v.Press(kb.ArrowLeft) // the cursor is inside of the text
 		browser.Eval[bool](v.Tab, "scrollTo(0, 700), true")
 		v.Until("scrollY === 700")
-		s.touch(t, "shop-07", "2")
+		s.touch(t, "shop-07")
 		v.row("deployment/shop-07", string(input.Held), "release freeze")
 		v.same(t)
 		kept := browser.Eval[string](v.Tab, `[document.activeElement.name, document.activeElement.value, document.activeElement.selectionStart, scrollY].join()`)
@@ -69,7 +69,7 @@ func TestLive(t *testing.T) {
 		browser.Eval[bool](v.Tab, mark)
 		v.Click("#reason-hold")
 		v.Press("wait for")
-		s.touch(t, "other", "2")
+		s.touch(t, "other")
 		v.AwaitText("Revision 2")
 		v.Press(" me") // it goes on where it was
 		v.same(t)
@@ -99,7 +99,7 @@ func TestFilters(t *testing.T) {
 	s.app(t, "queue", held)
 	s.run(t)
 	s.known(t, "web", "worker", "cache", "queue")
-	s.touch(t, "queue", "2")
+	s.touch(t, "queue")
 	s.AwaitRecord(t, "queue", string(input.Held))
 	v := s.open(t)
 	browser.Eval[bool](v.Tab, mark)

@@ -79,9 +79,9 @@ func (s *stage) known(t testing.TB, deployments ...string) {
 }
 
 // touch changes the content of a ConfigMap.
-func (s *stage) touch(t testing.TB, configMap, with string) {
+func (s *stage) touch(t testing.TB, configMap string) {
 	t.Helper()
-	s.SetConfig(t, configMap, "key", configContent+with)
+	s.SetConfig(t, configMap, "key", configContent+"2")
 }
 
 // screen is a tab on the pages of a running "lockstep ui".

@@ -109,9 +109,9 @@ func (c *town) live(t *testing.T) {
 	c.AwaitRecord(t, "web", "configmap/web-settings", "secret/db-password", "image/app")
 	c.known(t, "checkout", "catalog", "search")
 	c.payments.known(t, "api", "ledger", "mailer")
-	c.payments.touch(t, "api", "2")
-	c.payments.touch(t, "ledger", "2")
-	c.touch(t, "checkout", "2")
+	c.payments.touch(t, "api")
+	c.payments.touch(t, "ledger")
+	c.touch(t, "checkout")
 	shown := ""
 	for i := range 3 {
 		c.SetConfig(t, "web-settings", "key", configContent+strings.Repeat("+", i+1))
@@ -232,7 +232,7 @@ func TestViews(t *testing.T) {
 // fields are the digests in a text.
 func fields(words string) []string {
 	var digests []string
-	for _, word := range strings.Fields(words) {
+	for word := range strings.FieldsSeq(words) {
 		if len(word) >= 7 && strings.Trim(word, "0123456789abcdef") == "" {
 			digests = append(digests, word)
 		}

@@ -43,7 +43,7 @@ func Open(t testing.TB) *Tab {
 	})
 	tab.follow()
 	// A tab acts as if it had the focus, whatever the other tests do.
-	tab.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+	tab.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 		return err
 	}))

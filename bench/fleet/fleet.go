@@ -28,10 +28,11 @@ import (
 )
 
 const (
-	// Workloads is how many there are, in how many namespaces, and Held how many of them wait.
+	// Workloads is how many there are.
 	Workloads  = 5_000
 	namespaces = 10
-	Held       = 500
+	// Held is how many of them wait.
+	Held = 500
 	// Own is the namespace of the controller.
 	Own = "lockstep-system"
 )

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/bench/internal/figures"
 	"github.com/lockstep-dev/lockstep/bench/fleet"
+	"github.com/lockstep-dev/lockstep/bench/internal/figures"
 )
 
 const runs = 5

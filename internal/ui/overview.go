@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
@@ -205,7 +206,7 @@ func since(t *time.Time, now time.Time) node {
 // overviewInputs names those that are not in step first.
 func overviewInputs(e entry) node {
 	all := slices.Clone(e.Inputs)
-	slices.SortStableFunc(all, func(a, b ask.InputStatus) int {
+	sorting.By(all, func(a, b ask.InputStatus) int {
 		switch {
 		case a.InStep() == b.InStep():
 			return 0

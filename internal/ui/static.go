@@ -1,36 +1,47 @@
 package ui
 
 import (
-	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"embed"
+	_ "embed" // for the files
 	"encoding/hex"
 	"io"
 	"net/http"
-	"path"
 	"strings"
-	"time"
 )
 
-//go:embed static
-var static embed.FS
+//go:embed static/ui.css
+var stylesheet string
+
+//go:embed static/ui.js
+var script string
+
+// morph is a library that changes a page into another one and keeps focus and scroll position.
+//
+//go:embed static/idiomorph.min.js
+var morph string
+
+//go:embed static/favicon.svg
+var icon string
 
 // file is what a page loads besides itself.
 type file struct {
 	// address contains a hash of the content, so a browser may keep the file for ever.
-	address string
-	content []byte
+	address, kind, content string
 }
 
 // staticFiles are the files by their names.
 func staticFiles() map[string]file {
-	files := map[string]file{}
-	entries, _ := static.ReadDir("static") // They are part of the program.
-	for _, entry := range entries {
-		content, _ := static.ReadFile(path.Join("static", entry.Name()))
-		sum := sha256.Sum256(content)
-		files[entry.Name()] = file{address: path.Join("/static", hex.EncodeToString(sum[:6]), entry.Name()), content: content}
+	files := map[string]file{
+		"ui.css":           {kind: "text/css", content: stylesheet},
+		"ui.js":            {kind: "text/javascript", content: script},
+		"idiomorph.min.js": {kind: "text/javascript", content: morph},
+		"favicon.svg":      {kind: "image/svg+xml", content: icon},
+	}
+	for name, f := range files {
+		sum := sha256.Sum256([]byte(f.content))
+		f.address = "/static/" + hex.EncodeToString(sum[:6]) + "/" + name
+		files[name] = f
 	}
 	return files
 }
@@ -42,7 +53,8 @@ func (s *Server) serveStatic(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
-	http.ServeContent(w, r, r.PathValue("name"), time.Time{}, bytes.NewReader(f.content))
+	w.Header().Set("Content-Type", f.kind+"; charset=utf-8")
+	_, _ = io.WriteString(w, f.content) // The browser may have left.
 }
 
 // compressed compresses answers for browsers that can read that.

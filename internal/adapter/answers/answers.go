@@ -24,14 +24,27 @@ type Cache[T any] struct {
 	// Dropped, if set, is called when a response is dropped for want of room. It must return quickly.
 	Dropped func()
 
+	all store
+}
+
+// store is a cache of values of any type. It is compiled once, not for each type of response.
+type store struct {
 	flights singleflight.Group
 	mu      sync.Mutex
-	kept    map[string]*answer[T]
+	kept    map[string]*answer
 	taken   int // of the room
 }
 
-type answer[T any] struct {
-	value T
+// limits are the settings of a cache.
+type limits struct {
+	timeout time.Duration
+	room    int
+	weigh   func(value any) int
+	dropped func()
+}
+
+type answer struct {
+	value any
 	err   error
 	at    time.Time // when it arrived; while pending, when it was requested
 	until time.Time // how long it may be used; zero while pending
@@ -47,32 +60,63 @@ type Ask[T any] func(ctx context.Context) (value T, use time.Duration, err error
 
 // Get returns a response and when it arrived.
 func (c *Cache[T]) Get(ctx context.Context, key string, ask Ask[T]) (T, time.Time, error) {
+	a, err := c.all.get(ctx, c.limits(), key, func(ctx context.Context) (any, time.Duration, error) { return ask(ctx) })
+	if err != nil {
+		var none T
+		return none, time.Time{}, err
+	}
+	value, _ := a.value.(T) // An interface may be nil.
+	return value, a.at, a.err
+}
+
+func (c *Cache[T]) limits() limits {
+	l := limits{timeout: c.Timeout, room: c.Room, dropped: c.Dropped, weigh: func(any) int { return 1 }}
+	if c.Weigh != nil {
+		l.weigh = func(of any) int {
+			value, _ := of.(T)
+			return c.Weigh(value)
+		}
+	}
+	return l
+}
+
+// Peek returns a response that may still be used, without requesting one.
+func (c *Cache[T]) Peek(key string) (T, bool) {
+	value, found := c.all.peek(key)
+	is, _ := value.(T)
+	return is, found
+}
+
+// Forget drops the responses that are chosen by key and time, so they are requested again. That
+// includes pending ones, because they may be outdated when they arrive.
+func (c *Cache[T]) Forget(chosen func(key string, at time.Time) bool) { c.all.forget(chosen) }
+
+// get returns a response, or the caller's reason not to wait any longer.
+func (c *store) get(ctx context.Context, l limits, key string, ask Ask[any]) (*answer, error) {
 	c.mu.Lock()
 	if a := c.kept[key]; a != nil && time.Now().Before(a.until) {
 		a.used = time.Now()
 		c.mu.Unlock()
-		return a.value, a.at, a.err
+		return a, nil
 	}
 	// Under the lock, so a request that is just ending is found either in flight or kept.
-	flight := c.flights.DoChan(key, func() (any, error) { return c.ask(context.WithoutCancel(ctx), key, ask), nil })
+	flight := c.flights.DoChan(key, func() (any, error) { return c.ask(context.WithoutCancel(ctx), l, key, ask), nil })
 	c.mu.Unlock()
 	select {
 	case result := <-flight:
-		a := result.Val.(*answer[T])
-		return a.value, a.at, a.err
+		return result.Val.(*answer), nil
 	case <-ctx.Done():
-		var none T
-		return none, time.Time{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 
-func (c *Cache[T]) ask(ctx context.Context, key string, ask Ask[T]) *answer[T] {
-	if c.Timeout > 0 {
+func (c *store) ask(ctx context.Context, l limits, key string, ask Ask[any]) *answer {
+	if l.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
+		ctx, cancel = context.WithTimeout(ctx, l.timeout)
 		defer cancel()
 	}
-	a := &answer[T]{at: time.Now()}
+	a := &answer{at: time.Now()}
 	c.keep(key, a)
 	value, use, err := ask(ctx)
 	c.mu.Lock()
@@ -82,32 +126,25 @@ func (c *Cache[T]) ask(ctx context.Context, key string, ask Ask[T]) *answer[T] {
 	if c.kept[key] != a { // It was forgotten meanwhile.
 		return a
 	}
-	a.weight = c.weigh(value)
+	a.weight = l.weigh(value)
 	c.taken += a.weight
 	a.expiry = time.AfterFunc(use, func() { c.drop(key, a) })
-	c.makeRoom()
+	c.makeRoom(l)
 	return a
 }
 
-func (c *Cache[T]) weigh(value T) int {
-	if c.Weigh == nil {
-		return 1
-	}
-	return c.Weigh(value)
-}
-
-func (c *Cache[T]) keep(key string, a *answer[T]) {
+func (c *store) keep(key string, a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil {
-		c.kept = map[string]*answer[T]{}
+		c.kept = map[string]*answer{}
 	}
 	c.remove(key)
 	c.kept[key] = a
 }
 
 // drop removes an expired response, even if nobody requests it again.
-func (c *Cache[T]) drop(key string, a *answer[T]) {
+func (c *store) drop(key string, a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept[key] == a {
@@ -116,7 +153,7 @@ func (c *Cache[T]) drop(key string, a *answer[T]) {
 }
 
 // remove ends the timer too, which would hold on to the response.
-func (c *Cache[T]) remove(key string) {
+func (c *store) remove(key string) {
 	a := c.kept[key]
 	if a == nil {
 		return
@@ -129,8 +166,8 @@ func (c *Cache[T]) remove(key string) {
 }
 
 // makeRoom drops the least recently used responses.
-func (c *Cache[T]) makeRoom() {
-	for c.Room > 0 && c.taken > c.Room {
+func (c *store) makeRoom(l limits) {
+	for l.room > 0 && c.taken > l.room {
 		var oldest string
 		for key, a := range c.kept {
 			if first := c.kept[oldest]; a.expiry != nil && (first == nil || a.used.Before(first.used)) {
@@ -138,28 +175,24 @@ func (c *Cache[T]) makeRoom() {
 			}
 		}
 		c.remove(oldest)
-		if c.Dropped != nil {
-			c.Dropped()
+		if l.dropped != nil {
+			l.dropped()
 		}
 	}
 }
 
-// Peek returns a response that may still be used, without requesting one.
-func (c *Cache[T]) Peek(key string) (T, bool) {
+func (c *store) peek(key string) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.kept[key]
 	if a == nil || a.err != nil || !time.Now().Before(a.until) {
-		var none T
-		return none, false
+		return nil, false
 	}
 	a.used = time.Now()
 	return a.value, true
 }
 
-// Forget drops the responses that are chosen by key and time, so they are requested again. That
-// includes pending ones, because they may be outdated when they arrive.
-func (c *Cache[T]) Forget(chosen func(key string, at time.Time) bool) {
+func (c *store) forget(chosen func(key string, at time.Time) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, a := range c.kept {

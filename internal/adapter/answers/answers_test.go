@@ -52,8 +52,8 @@ func TestShared(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if len(c.kept) != 0 {
-			t.Errorf("%d answers are kept after their time", len(c.kept))
+		if len(c.all.kept) != 0 {
+			t.Errorf("%d answers are kept after their time", len(c.all.kept))
 		}
 		get(2)
 		s.err = errors.New("no answer")
@@ -137,29 +137,29 @@ func TestRoom(t *testing.T) {
 		get("b", 4)
 		get("a", 4)
 		get("c", 2)
-		if dropped != 0 || c.taken != 10 {
-			t.Errorf("%d dropped, %d taken, while there is room", dropped, c.taken)
+		if dropped != 0 || c.all.taken != 10 {
+			t.Errorf("%d dropped, %d taken, while there is room", dropped, c.all.taken)
 		}
 		get("d", 1)
-		if dropped != 1 || c.taken != 7 || c.kept["b"] != nil {
-			t.Errorf("%d dropped, %d taken, want b to be dropped", dropped, c.taken)
+		if dropped != 1 || c.all.taken != 7 || c.all.kept["b"] != nil {
+			t.Errorf("%d dropped, %d taken, want b to be dropped", dropped, c.all.taken)
 		}
 		get("b", 4)
 		get("e", 11)
-		if c.taken != 0 || len(c.kept) != 0 {
-			t.Errorf("%d kept, %d taken: one that has no room alone isn't kept either", len(c.kept), c.taken)
+		if c.all.taken != 0 || len(c.all.kept) != 0 {
+			t.Errorf("%d kept, %d taken: one that has no room alone isn't kept either", len(c.all.kept), c.all.taken)
 		}
 		get("a", 4)
 		c.Forget(func(string, time.Time) bool { return true })
-		if c.taken != 0 || asked["a"] != 2 || asked["b"] != 2 {
-			t.Errorf("%d taken in the end, asked %v", c.taken, asked)
+		if c.all.taken != 0 || asked["a"] != 2 || asked["b"] != 2 {
+			t.Errorf("%d taken in the end, asked %v", c.all.taken, asked)
 		}
 		get("a", 4)
 		time.Sleep(2 * time.Hour)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.taken != 0 {
-			t.Errorf("%d taken after an hour", c.taken)
+		c.all.mu.Lock()
+		defer c.all.mu.Unlock()
+		if c.all.taken != 0 {
+			t.Errorf("%d taken after an hour", c.all.taken)
 		}
 	})
 }

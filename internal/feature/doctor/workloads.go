@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 )
 
 func checkRegistries(f Facts) Check {
@@ -119,7 +120,8 @@ func (f Facts) tellMistakes(c *Check) {
 		c.Result, c.Do = Problem, "correct the name of the namespace, or create it"
 		c.Details = append(c.Details, "namespace "+name+" does not exist")
 	}
-	notes := slices.SortedStableFunc(slices.Values(f.Notes), func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
+	notes := slices.Clone(f.Notes)
+	sorting.By(notes, func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
 	order := make([]review.Order, len(f.Workloads.All))
 	for i, w := range f.Workloads.All {
 		order[i] = review.Order{Namespace: w.Namespace, Name: w.Name, After: w.After}

@@ -48,9 +48,9 @@ func (o *Options) ownPermissions() []access.Permission {
 	}
 	if o.Server.LeaderElection {
 		lease := access.Permission{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.Own.Namespace, Use: "leader election", Vital: true}
-		all = append(all, verbs(lease, "create")...)
+		all = append(all, lease.For("create")...)
 		lease.Name = o.Server.LeaseName
-		all = append(all, verbs(lease, "get", "update")...)
+		all = append(all, lease.For("get", "update")...)
 	}
 	return all
 }
@@ -60,9 +60,9 @@ func (o *Options) ownPermissions() []access.Permission {
 func (o *Options) recordPermissions() []access.Permission {
 	names := ledger.ShardNames(o.Own.Record)
 	record := access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true}
-	all := verbs(record, "create")
+	all := record.For("create")
 	record.Name, record.Use = names[0], fmt.Sprintf("%s, in %s to %s", record.Use, names[0], names[len(names)-1])
-	return append(all, verbs(record, "get", "patch")...)
+	return append(all, record.For("get", "patch")...)
 }
 
 // rolloutPermissions are the permissions for rolling out the workloads of a namespace.
@@ -72,10 +72,10 @@ func (o *Options) rolloutPermissions(ns string) []access.Permission {
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() })
 	}
 	var all []access.Permission
-	need := func(r access.Permission, wanted ...string) { all = append(all, verbs(r, wanted...)...) }
+	need := func(r access.Permission, wanted ...string) { all = append(all, r.For(wanted...)...) }
 	if !o.observes() {
 		for _, kind := range kinds {
-			need(rightTo(kind, access.Permission{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them", Main: true}), "patch")
+			need(access.ToKind(kind, access.Permission{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them", Main: true}), "patch")
 		}
 	}
 	if o.Images.Enabled {
@@ -94,32 +94,12 @@ func (o *Options) rolloutPermissions(ns string) []access.Permission {
 	return all
 }
 
-// rightTo is the permission on the objects of a kind. For built-in kinds the guessed resource
-// name is right.
-func rightTo(kind kube.Kind, r access.Permission) access.Permission {
-	plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-	r.Resource = plural.GroupResource()
-	if kind.Custom {
-		r.Kind = kind.GroupKind()
-	}
-	return r
-}
-
 // namesOrAll is a permission's names; the empty one means every object.
 func namesOrAll(names []string) []string {
 	if len(names) == 0 {
 		return []string{""}
 	}
 	return names
-}
-
-// verbs is the permission with each of the verbs.
-func verbs(r access.Permission, wanted ...string) []access.Permission {
-	var all []access.Permission
-	for _, r.Verb = range wanted {
-		all = append(all, r)
-	}
-	return all
 }
 
 // revisionResources are the resources of the kinds' revisions, each once.
@@ -175,14 +155,14 @@ func (o *Options) watchPermissions() []access.Permission {
 		return nil
 	}
 	var all []access.Permission
-	follow := func(r access.Permission) { all = append(all, verbs(r, "list", "watch")...) }
+	follow := func(r access.Permission) { all = append(all, r.For("list", "watch")...) }
 	follow(access.Permission{Resource: resource("", "namespaces"), Use: "the settings of namespaces"})
 	for _, ns := range o.writtenNamespaces() {
 		for _, source := range o.watchedSources() {
 			follow(access.Permission{Resource: resource("", source), Namespace: ns, Use: "following them", Main: true})
 		}
 		for _, kind := range o.Scope.Kinds {
-			follow(rightTo(kind, access.Permission{Namespace: ns, Use: "following them", Main: true}))
+			follow(access.ToKind(kind, access.Permission{Namespace: ns, Use: "following them", Main: true}))
 		}
 	}
 	if o.rollsOut() {
@@ -191,7 +171,7 @@ func (o *Options) watchPermissions() []access.Permission {
 		follow(access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Name: settings.StopName, Use: "the kill switch", Vital: true})
 	}
 	if o.Images.Enabled && o.Images.fixedPlatforms(o.Words.Defaults.Platform) == nil {
-		all = append(all, verbs(access.Permission{Resource: resource("", "nodes"), Use: "the platforms that images must have"}, "list")...)
+		all = append(all, (access.Permission{Resource: resource("", "nodes"), Use: "the platforms that images must have"}).For("list")...)
 	}
 	return all
 }
@@ -214,9 +194,9 @@ func (o *Options) keyPermissions() []access.Permission {
 		return nil
 	}
 	key := access.Permission{Resource: resource("", "secrets"), Namespace: o.Own.Namespace, Use: "the key for digests of Secrets"}
-	create := verbs(key, "create")
+	create := key.For("create")
 	key.Name, key.Vital = o.Own.Key, true
-	return append(verbs(key, "get"), create...)
+	return append(key.For("get"), create...)
 }
 
 // revisionPermissions are the permissions for attaching, once the first revisioned object
@@ -230,8 +210,8 @@ func (o *Options) revisionPermissions() []access.Permission {
 		for _, kind := range o.Scope.Kinds {
 			plural, _ := meta.UnsafeGuessKindToResource(kind.Revisions.GroupVersionKind)
 			permission := access.Permission{Resource: plural.GroupResource(), Namespace: ns, Use: "attaching revisioned objects"}
-			if !slices.Contains(all, verbs(permission, "watch")[0]) {
-				all = append(all, verbs(permission, "list", "watch")...)
+			if !slices.Contains(all, permission.For("watch")[0]) {
+				all = append(all, permission.For("list", "watch")...)
 			}
 		}
 	}

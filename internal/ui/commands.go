@@ -19,6 +19,8 @@ type shell struct {
 const usualNamespace = "lockstep-system"
 
 // own are the flags for an installation that commands don't find by themselves.
+//
+//go:noinline
 func (s shell) own() []string {
 	var flags []string
 	if name := s.installed.Namespace; name != "" && name != usualNamespace {
@@ -68,6 +70,8 @@ func (s shell) plan(namespace string) offer {
 }
 
 // lockstep is a command of lockstep.
+//
+//go:noinline
 func (s shell) lockstep(arguments ...string) string {
 	name, flags := s.parts()
 	return withFlags(name, arguments, flags)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -91,26 +90,7 @@ func (g *grants) check(ctx context.Context, actions []action, needs func(*action
 // onObject are the permissions that hold and release need.
 func onObject(what access.Permission, namespace, name string) []access.Permission {
 	what.Namespace, what.Name = namespace, name
-	return verbs(what, "get", "patch")
-}
-
-func verbs(what access.Permission, names ...string) []access.Permission {
-	all := make([]access.Permission, len(names))
-	for i, name := range names {
-		all[i] = what
-		all[i].Verb = name
-	}
-	return all
-}
-
-// ofKind is a permission on workloads. Only the cluster knows the resource of a custom kind.
-func ofKind(kind kube.Kind) access.Permission {
-	plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-	permission := access.Permission{Resource: plural.GroupResource()}
-	if kind.Custom {
-		permission.Kind = kind.GroupKind()
-	}
-	return permission
+	return what.For("get", "patch")
 }
 
 // ofSources is a permission on ConfigMaps or Secrets.
@@ -122,12 +102,12 @@ func ofSources(kind input.Kind) access.Permission {
 // installation key, and to change the workload. Without the record it works too.
 func toRoll(kind kube.Kind, e *ask.Explanation, own ask.Own) []access.Permission {
 	_, name, _ := strings.Cut(e.Workload, "/")
-	all := onObject(ofKind(kind), e.Namespace, name)
+	all := onObject(access.ToKind(kind, access.Permission{}), e.Namespace, name)
 	for _, u := range e.Inputs {
 		if id, err := input.ParseSource(u.Input); err == nil && len(all) < mostAsked {
 			source := ofSources(id.Kind)
 			source.Namespace, source.Name = e.Namespace, id.Name
-			all = append(all, verbs(source, "get")...)
+			all = append(all, source.For("get")...)
 		}
 	}
 	annotations := map[string]string{}
@@ -140,10 +120,10 @@ func toRoll(kind kube.Kind, e *ask.Explanation, own ask.Own) []access.Permission
 		if listed.IsGlob() {
 			sources := ofSources(listed.Kind)
 			sources.Namespace = e.Namespace
-			all = append(all, verbs(sources, "list")...)
+			all = append(all, sources.For("list")...)
 		}
 	}
 	key := ofSources(input.KindSecret)
 	key.Namespace, key.Name = cmp.Or(own.Namespace, usualNamespace), cmp.Or(own.Key, ask.DefaultKey)
-	return append(all, verbs(key, "get")...)
+	return append(all, key.For("get")...)
 }

@@ -28,7 +28,7 @@ func TestNeeds(t *testing.T) {
 	if got := names(toRoll(kube.Deployment(), &e, own)); !slices.Equal(got, want) {
 		t.Errorf("roll needs %q, want %q", got, want)
 	}
-	if custom := ofKind(customKind(t)); custom.Kind.Kind != "StatefulSet" {
+	if custom := access.ToKind(customKind(t), access.Permission{}); custom.Kind.Kind != "StatefulSet" {
 		t.Errorf("the resource of a custom kind is a guess: %+v", custom)
 	}
 	for i := range 500 {
@@ -56,7 +56,9 @@ func TestGrantsAreKept(t *testing.T) {
 		return needed[1:], answer
 	}, func() time.Time { return now })
 	actions := workloadActions(kube.Deployment(), "shop", "deployment/web", shell{})[:2]
-	needs := func(*action) []access.Permission { return onObject(ofKind(kube.Deployment()), "shop", "web") }
+	needs := func(*action) []access.Permission {
+		return onObject(access.ToKind(kube.Deployment(), access.Permission{}), "shop", "web")
+	}
 	check := func() { g.check(t.Context(), actions, needs) }
 	check()
 	now = now.Add(grantAge - 1)
@@ -70,7 +72,7 @@ func TestGrantsAreKept(t *testing.T) {
 		t.Errorf("asked %d times, want twice; %+v", asked, actions[0])
 	}
 	for i := range mostGrants + 10 {
-		_, _ = g.missing(t.Context(), onObject(ofKind(kube.Deployment()), "shop", fmt.Sprint("w", i)))
+		_, _ = g.missing(t.Context(), onObject(access.ToKind(kube.Deployment(), access.Permission{}), "shop", fmt.Sprint("w", i)))
 	}
 	if len(g.known) > mostGrants {
 		t.Errorf("%d answers are kept", len(g.known))

@@ -215,7 +215,7 @@ func (s *Server) viewWorkload(ctx context.Context, r request) (page, error) {
 		if a.Verb == verbRoll {
 			return toRoll(kind, &explained, s.options.Reader.Own)
 		}
-		return onObject(ofKind(kind), namespace, at.Name)
+		return onObject(access.ToKind(kind, access.Permission{}), namespace, at.Name)
 	})
 	return page{title: explained.Workload + " in " + namespace, namespace: namespace, body: workloadPage(v)}, nil
 }

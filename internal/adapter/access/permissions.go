@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
 // Permission is a permission that this process needs.
@@ -33,6 +35,30 @@ type Permission struct {
 	// Vital is true when nothing works without it. Main is true for the process's purpose:
 	// without any of the main permissions the process is useless.
 	Vital, Main bool
+}
+
+// For is the permission with each of the verbs. It isn't inlined, because each copy would take half
+// a kilobyte.
+//
+//go:noinline
+func (r Permission) For(verbs ...string) []Permission {
+	all := make([]Permission, len(verbs))
+	for i, verb := range verbs {
+		all[i] = r
+		all[i].Verb = verb
+	}
+	return all
+}
+
+// ToKind is the permission on the objects of a kind. For built-in kinds the guessed resource
+// name is right.
+func ToKind(kind kube.Kind, r Permission) Permission {
+	plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
+	r.Resource = plural.GroupResource()
+	if kind.Custom {
+		r.Kind = kind.GroupKind()
+	}
+	return r
 }
 
 // String is the form for users: "patch deployments.apps in shop".

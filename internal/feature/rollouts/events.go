@@ -96,9 +96,7 @@ func note(d Decision) (text string, warning, ok bool) {
 // warnings are the events about names that don't exist and about settings without effect.
 func warnings(w *kube.Workload, in Observation) []announce.Event {
 	var events []announce.Event
-	warn := func(reason input.Reason, note string) {
-		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: announce.ActionWarn, Note: note})
-	}
+	warn := func(reason input.Reason, note string) { events = append(events, warning(w, reason, note)) }
 	for _, p := range in.Intent.Mistakes.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))
 	}
@@ -129,6 +127,13 @@ func warnings(w *kube.Workload, in Observation) []announce.Event {
 		warn(input.BeyondStrategy, beyond)
 	}
 	return events
+}
+
+// warning isn't inlined, because an event is large and there are many warnings.
+//
+//go:noinline
+func warning(w *kube.Workload, reason input.Reason, note string) announce.Event {
+	return announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: announce.ActionWarn, Note: note}
 }
 
 // followingEvent is the event when a workload begins to be followed.

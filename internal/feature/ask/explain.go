@@ -137,12 +137,12 @@ func Explain(s Situation) Explanation {
 // state is the controller's decision: the one on record; if that can't be read or had no room,
 // the newest event; and without either, an estimate. The controller's flags take precedence:
 // they may exclude the workload.
-func (s Situation) state() Report {
+func (s *Situation) state() Report {
 	intent := s.Live.Intent
 	return s.Fleet.State(s.told(), s.Workload.Key, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
 }
 
-func (s Situation) told() Report {
+func (s *Situation) told() Report {
 	if s.Recorded {
 		return onRecord(s.Entry)
 	}
@@ -158,14 +158,14 @@ func (s Situation) told() Report {
 }
 
 // live is the controller's own decision, based on what can be read now.
-func (s Situation) live() Report {
+func (s *Situation) live() Report {
 	d := rollouts.Decide(s.Live)
 	return Report{Reason: string(d.Reason), Message: d.Message, Ends: input.Ends(d.Reason), From: FromEstimate}
 }
 
 // estimate reports a change that the controller hasn't recorded: of an input, or of a
 // user's setting.
-func (s Situation) estimate() *Report {
+func (s *Situation) estimate() *Report {
 	changed := func(f input.Finding) bool {
 		return f.Standing == input.Due && s.Entry.Inputs[f.ID].Due != f.Current.Short()
 	}
@@ -185,14 +185,14 @@ func (s Situation) estimate() *Report {
 
 // isSetAnew reports whether the state on record is due to a user's setting that has changed
 // since. An unreadable object could cause a difference too.
-func (s Situation) isSetAnew() bool {
+func (s *Situation) isSetAnew() bool {
 	reason := s.state().Reason
 	bySettings := slices.Contains([]input.Reason{input.Held, input.InvalidAnnotation, input.Paused, input.Stopped, input.AwaitsWindow}, input.Reason(reason))
 	return bySettings && len(s.Hidden) == 0 && s.live().Reason != reason
 }
 
 // settings are the annotations of the workload and of its namespace.
-func (s Situation) settings() []Setting {
+func (s *Situation) settings() []Setting {
 	var all []Setting
 	add := func(on string, annotations map[string]string) {
 		for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -210,7 +210,7 @@ func (s Situation) settings() []Setting {
 }
 
 // uses are all inputs that are followed, are on record, or that the template names.
-func (s Situation) uses() []Use {
+func (s *Situation) uses() []Use {
 	all := map[input.ID]Use{}
 	for id, given := range s.Entry.Inputs {
 		all[id] = Use{InputStatus: inputOnRecord(id, given), Followed: true}
@@ -238,7 +238,7 @@ func (s Situation) uses() []Use {
 }
 
 // found adds the current state of an input.
-func (s Situation) found(u Use, f input.Finding) Use {
+func (s *Situation) found(u Use, f input.Finding) Use {
 	u.Input, u.Followed = f.ID.String(), true
 	if !f.Current.IsZero() {
 		u.Current = f.Current.Short()

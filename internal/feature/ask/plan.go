@@ -99,7 +99,7 @@ type prospect struct {
 
 // row reports what would happen to the workload. The decision is the controller's own,
 // after the quiet window.
-func (p prospect) row() PlannedWorkload {
+func (p *prospect) row() PlannedWorkload {
 	was, will := settled(p.before), settled(p.after)
 	row := PlannedWorkload{Workload: p.after.Workload.Kind.Name() + "/" + p.key.Name, Namespace: p.key.Namespace, Reason: will.Reason}
 	row.Would, row.Because = p.would(was, will)
@@ -126,7 +126,7 @@ func settled(g rollouts.Gathered) rollouts.Decision {
 	return rollouts.Decide(g.Observation)
 }
 
-func (p prospect) would(was, will rollouts.Decision) (would Would, because string) {
+func (p *prospect) would(was, will rollouts.Decision) (would Would, because string) {
 	own := p.ownRollout()
 	switch {
 	case p.after.Workload.Deleting:
@@ -173,7 +173,7 @@ func byVerb(d rollouts.Decision) Would {
 }
 
 // detail explains a decision when the template doesn't change.
-func (p prospect) detail(was, will rollouts.Decision) string {
+func (p *prospect) detail(was, will rollouts.Decision) string {
 	text := will.Message
 	switch {
 	case will.Reason == input.InStep && len(p.touched) > 0:
@@ -194,7 +194,7 @@ func (p prospect) detail(was, will rollouts.Decision) string {
 }
 
 // starts explains the start of a workload that doesn't exist yet.
-func (p prospect) starts(will rollouts.Decision) string {
+func (p *prospect) starts(will rollouts.Decision) string {
 	switch {
 	case isIgnored(will):
 		return "it is new, and nothing asks to follow it"
@@ -205,7 +205,7 @@ func (p prospect) starts(will rollouts.Decision) string {
 }
 
 // templateChange explains a rollout by the workload's own template.
-func (p prospect) templateChange(was, will rollouts.Decision) string {
+func (p *prospect) templateChange(was, will rollouts.Decision) string {
 	parts := []string{"its template changes"}
 	if names := p.newNames(); names != "" {
 		parts[0] += ": it names " + names
@@ -235,7 +235,7 @@ func also(was, will rollouts.Decision) string {
 
 // newNames are the sources that only the new template names: generated names are new with
 // each content.
-func (p prospect) newNames() string {
+func (p *prospect) newNames() string {
 	var names []input.ID
 	for _, ref := range p.after.Workload.Refs {
 		if !slices.ContainsFunc(p.before.Workload.Refs, func(old podrefs.Ref) bool { return old.Source == ref.Source }) {
@@ -245,21 +245,21 @@ func (p prospect) newNames() string {
 	return list(names)
 }
 
-func (p prospect) changesTemplate() bool {
+func (p *prospect) changesTemplate() bool {
 	return p.before.Workload != nil && !p.after.Workload.SameTemplate(p.before.Workload)
 }
 
 // ownRollout reports whether the files change the template, and a rollout follows.
-func (p prospect) ownRollout() bool {
+func (p *prospect) ownRollout() bool {
 	return p.changesTemplate() && !p.after.Workload.Status.Paused
 }
 
-func (p prospect) rollsByHand() bool {
+func (p *prospect) rollsByHand() bool {
 	return p.after.Workload.Status.RollsByHand()
 }
 
 // waitsFor is the reason of a template that is not rolled out.
-func (p prospect) waitsFor() input.Reason {
+func (p *prospect) waitsFor() input.Reason {
 	if p.changesTemplate() && p.after.Workload.Status.Paused {
 		return input.Paused
 	}
@@ -268,7 +268,7 @@ func (p prospect) waitsFor() input.Reason {
 
 // masked hides digests that were computed with another key than the controller's, or for
 // assumed content.
-func (p prospect) masked(text string) string {
+func (p *prospect) masked(text string) string {
 	for _, f := range p.after.Observation.Findings {
 		if slices.Contains(p.assumed, f.ID) {
 			for _, v := range []fingerprint.Version{f.Delivered, f.Current} {

@@ -41,7 +41,7 @@ func (r *Reader) Source(ctx context.Context, namespace string, id input.ID) (Sou
 }
 
 // isFollowed reports whether a workload has the source on record.
-func (s Source) isFollowed() bool {
+func (s *Source) isFollowed() bool {
 	for key, entry := range s.Fleet.Entries {
 		if _, follows := entry.Inputs[s.ID]; follows && key.Namespace == s.Namespace {
 			return true

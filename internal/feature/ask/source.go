@@ -98,7 +98,7 @@ func ExplainSource(s Source) SourceExplanation {
 }
 
 // users are the workloads with the source on record, those that aren't in step first.
-func (s Source) users() []SourceUser {
+func (s *Source) users() []SourceUser {
 	var all []SourceUser
 	for key, entry := range s.Fleet.Entries {
 		given, follows := entry.Inputs[s.ID]

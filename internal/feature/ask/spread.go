@@ -160,7 +160,7 @@ func standing(e record.Entry, given record.Delivered) spread.Standing {
 }
 
 // of is how an input spreads, seen from a workload that uses it.
-func (l lineup) of(key kube.Key, id input.ID, given record.Delivered) Spreading {
+func (l *lineup) of(key kube.Key, id input.ID, given record.Delivered) Spreading {
 	at := l.subjectOf(key.Namespace, id, given)
 	s, known := l.spreads[at]
 	if !known {
@@ -201,7 +201,7 @@ func (v Serves) nameOf(id, namespace string) string {
 }
 
 // ofWorkload are the inputs on their way that the workload waits for, or gets now.
-func (l lineup) ofWorkload(key kube.Key, e record.Entry) []Spreading {
+func (l *lineup) ofWorkload(key kube.Key, e record.Entry) []Spreading {
 	var all []Spreading
 	for id, given := range e.Inputs {
 		if at := standing(e, given); at == spread.Has || at == spread.Proven {
@@ -216,7 +216,7 @@ func (l lineup) ofWorkload(key kube.Key, e record.Entry) []Spreading {
 }
 
 // ofSource is how a ConfigMap or Secret spreads, nil when it reached every workload.
-func (l lineup) ofSource(namespace string, id input.ID) []Spreading {
+func (l *lineup) ofSource(namespace string, id input.ID) []Spreading {
 	s := l.of(kube.Key{Namespace: namespace}, id, record.Delivered{})
 	if !s.isOpen() || s.Users < 2 {
 		return nil
@@ -226,7 +226,7 @@ func (l lineup) ofSource(namespace string, id input.ID) []Spreading {
 
 // precise names what exactly ends a state: the place in line, the time at which the window
 // opens, the version that is stopped.
-func (l lineup) precise(r Report, key kube.Key, e record.Entry) Report {
+func (l *lineup) precise(r Report, key kube.Key, e record.Entry) Report {
 	switch {
 	case r.From != FromRecord:
 	case r.Reason == string(input.AwaitsTurn):
@@ -257,7 +257,7 @@ func (l lineup) precise(r Report, key kube.Key, e record.Entry) Report {
 
 // resumable is what a user names to resume a stopped version: the source, or the workload that
 // waits for an image.
-func (l lineup) resumable(id input.ID, key kube.Key) string {
+func (l *lineup) resumable(id input.ID, key kube.Key) string {
 	if id.IsSource() {
 		return id.String()
 	}

@@ -58,7 +58,7 @@ type VersionStop struct {
 }
 
 // stoppedIn are the stopped versions among the inputs, seen from a namespace.
-func (l lineup) stoppedIn(namespace string, inputs map[input.ID]record.Delivered) []VersionStop {
+func (l *lineup) stoppedIn(namespace string, inputs map[input.ID]record.Delivered) []VersionStop {
 	var all []VersionStop
 	for id, given := range inputs {
 		of, change, ok := l.changeOf(namespace, id, given)

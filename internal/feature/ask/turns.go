@@ -32,7 +32,7 @@ type turn struct {
 }
 
 // turns are the turns of all revisions, oldest first, each with its changes.
-func (p Past) turns() []turn {
+func (p *Past) turns() []turn {
 	var all []turn
 	for _, r := range p.Revisions {
 		all = append(all, turnsOf(r)...)
@@ -182,7 +182,7 @@ func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 // by returns whose change began a turn. Only Lockstep changes a template's marks, but a
 // revision that any writer makes current again brings its own marks along. For the current
 // template the managed fields name the writer.
-func (p Past) by(all []turn, i int) string {
+func (p *Past) by(all []turn, i int) string {
 	t := all[i]
 	ours := i > 0 && !maps.Equal(t.shown, all[i-1].shown) && len(t.shown) > 0
 	switch {
@@ -200,12 +200,12 @@ func (p Past) by(all []turn, i int) string {
 
 // isOlder reports whether the last write in the managed fields was before the previous turn:
 // a write that only removes fields leaves no trace there.
-func (p Past) isOlder(all []turn, i int) bool {
+func (p *Past) isOlder(all []turn, i int) bool {
 	return i > 0 && all[i-1].Started != nil && p.Writer.At.Before(*all[i-1].Started)
 }
 
 // writtenAt is when the current template was written, nil when that is not known.
-func (p Past) writtenAt(by string) *time.Time {
+func (p *Past) writtenAt(by string) *time.Time {
 	switch by {
 	case ByLockstep:
 		return &p.Workload.RolledOutAt

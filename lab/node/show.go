@@ -29,7 +29,7 @@ func show(args []string) error {
 	if value == "crash" {
 		return errors.New("the configuration makes this application crash")
 	}
-	ready, err := net.Listen("tcp", ":8080")
+	ready, err := net.Listen("tcp", ":8080") //nolint:gosec // The network is that of the pod.
 	if err != nil {
 		return err
 	}

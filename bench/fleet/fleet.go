@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -133,7 +134,7 @@ func (f *Fleet) Fill(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.await(ctx, func(on ledger.Stored) bool {
+	if err := f.await(ctx, func(on ledger.Stored) bool {
 		waiting := 0
 		for _, e := range on.Entries {
 			if e.Decision.Reason == input.Held {
@@ -141,7 +142,29 @@ func (f *Fleet) Fill(ctx context.Context) error {
 			}
 		}
 		return waiting == Held
-	})
+	}); err != nil {
+		return err
+	}
+	return f.rest(ctx)
+}
+
+// rest waits until the controller manager has seen every Deployment: until then it keeps the
+// machine busy.
+func (f *Fleet) rest(ctx context.Context) error {
+	for {
+		all := &appsv1.DeploymentList{}
+		if err := f.Client.List(ctx, all); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all.Items, func(d appsv1.Deployment) bool { return d.Status.ObservedGeneration < d.Generation }) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(3 * time.Second):
+		}
+	}
 }
 
 // await waits until the record fulfils a condition.

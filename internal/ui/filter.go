@@ -12,7 +12,7 @@ import (
 
 const (
 	// fewRows is how many rows a page has, mostRows how many one has that shows all.
-	fewRows  = 200
+	fewRows  = 50
 	mostRows = 5000
 	// mostChoices limits the choices of a filter: other values can be typed.
 	mostChoices = 200

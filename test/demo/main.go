@@ -125,7 +125,12 @@ func gatherWindow(asked string) time.Duration {
 func run(ctx context.Context, out io.Writer, o options) int {
 	began := time.Now()
 	p := newPrinter(out, o.colour)
-	err := play(ctx, p, o)
+	goOn, err := play(ctx, p, o)
+	defer func() {
+		for _, line := range goOn {
+			p.line(line)
+		}
+	}()
 	p.line("")
 	refused, ok := errors.AsType[notPlayedError](err)
 	switch {
@@ -144,11 +149,11 @@ func run(ctx context.Context, out io.Writer, o options) int {
 }
 
 // play sets the stage, plays the chapters and clears the stage, whatever happened on it. An
-// interruption by the reader is not an error.
-func play(ctx context.Context, p *printer, o options) error {
+// interruption by the reader is not an error. It returns how to go on with a stage that is kept.
+func play(ctx context.Context, p *printer, o options) (goOn []string, err error) {
 	list, err := firstChapters(o.chapters)
 	if err != nil {
-		return notPlayedError{err}
+		return nil, notPlayedError{err}
 	}
 	st, err := openStage(ctx, p, o)
 	if err == nil {
@@ -158,9 +163,10 @@ func play(ctx context.Context, p *printer, o options) error {
 		err = nil
 	}
 	if st == nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(err, st.close(ctx))
+	goOn, unclear := st.close(ctx)
+	return goOn, errors.Join(err, unclear)
 }
 
 // playsAll reports whether the last chapter is played.

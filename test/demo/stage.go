@@ -103,15 +103,13 @@ func openStage(ctx context.Context, p *printer, o options) (*stage, error) {
 
 // close ends everything that was started. With keep it leaves the site, unless the reader
 // interrupted the story, and describes how to continue.
-func (st *stage) close(ctx context.Context) error {
-	err := errors.Join(st.stopLockstep(), st.closeRegistry())
+func (st *stage) close(ctx context.Context) (goOn []string, err error) {
+	err = errors.Join(st.stopLockstep(), st.closeRegistry())
 	keep := st.keep && ctx.Err() == nil
 	if keep {
-		for _, line := range st.site.farewell(st) {
-			st.printer.line(line)
-		}
+		goOn = st.site.farewell(st)
 	}
-	return errors.Join(err, st.site.close(st, keep))
+	return goOn, errors.Join(err, st.site.close(st, keep))
 }
 
 // create creates the objects of a manifest: YAML documents.

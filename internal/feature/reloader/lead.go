@@ -56,7 +56,7 @@ func (r *Reloader) lead(ctx context.Context, add func(kube.Key)) {
 			return compared, nil
 		})
 	})
-	parts.Go(func() { r.record.run(ctx, r.seen) })
+	parts.Go(func() { r.record.run(ctx, r.seen, &r.passes) })
 	for first := !known; ctx.Err() == nil; {
 		complete := r.survey(ctx, first)
 		first = first && !complete

@@ -25,6 +25,8 @@ const tries = 5
 
 // Reconcile implements reconcile.TypedReconciler.
 func (r *Reloader) Reconcile(ctx context.Context, k kube.Key) (ctrl.Result, error) {
+	r.passes.RLock()
+	defer r.passes.RUnlock()
 	if k.Name != "" {
 		wait, err := r.resume(ctx, k)
 		return ctrl.Result{RequeueAfter: wait}, err

@@ -31,6 +31,8 @@ type scene struct {
 	*Reloader
 	// refuse, unless it is nil, answers a request instead of the API server: "patch web".
 	refuse func(request string) error
+	// patched, unless it is nil, is called with the context of a patch that was written.
+	patched func(context.Context) error
 	// told are the reasons of events, and woken the keys that the loop is to look at.
 	told  []string
 	woken []kube.Key
@@ -58,7 +60,13 @@ func newScene(strategy Strategy, objects ...client.Object) *scene {
 	}
 	c := fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			return attempt("patch "+o.GetName(), func() error { return c.Patch(ctx, o, p, options...) })
+			return attempt("patch "+o.GetName(), func() error {
+				err := c.Patch(ctx, o, p, options...)
+				if err == nil && s.patched != nil {
+					err = s.patched(ctx)
+				}
+				return err
+			})
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			return attempt("create "+o.GetName(), func() error { return c.Create(ctx, o, options...) })
@@ -208,6 +216,30 @@ func TestConflict(t *testing.T) {
 	}
 	if writes, _ = s.pass(t); len(writes) != 1 {
 		t.Errorf("after the conflicts it is written %d times", len(writes))
+	}
+}
+
+// TestEndDuringWrite: a process that ends while a patch is under way puts it on record. Otherwise
+// the next one can't know of a Secret that was deleted meanwhile.
+func TestEndDuringWrite(t *testing.T) {
+	t.Parallel()
+	s := newScene(Annotations, deployment("web"))
+	s.pending.put("shop", of(func(c *change) { c.Source = stakater.Source{Type: stakater.Secret, Name: "db"} }))
+	ctx, end := context.WithCancel(t.Context())
+	s.patched = func(ctx context.Context) error {
+		end()
+		return context.Cause(ctx)
+	}
+	if _, err := s.Reconcile(ctx, inNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := s.record.entry("shop", id{stakater.Secret, "db"}); !known {
+		t.Error("the patch was written, and isn't on record")
+	}
+	s.both()
+	s.done = nil
+	if _, err := s.Reconcile(ctx, inNamespace("shop")); err != nil || len(s.done) > 0 {
+		t.Errorf("after the end it writes %q (%v)", s.done, err)
 	}
 }
 

@@ -260,8 +260,8 @@ func (r *record) see(seen map[string]sight) {
 	}
 }
 
-// run writes the record when it has changed, and once more at the end.
-func (r *record) run(ctx context.Context, see func()) {
+// run writes the record when it has changed, and once more at the end, when nothing is under way.
+func (r *record) run(ctx context.Context, see func(), passes sync.Locker) {
 	if r.namespace == "" {
 		return
 	}
@@ -269,6 +269,8 @@ func (r *record) run(ctx context.Context, see func()) {
 		see()
 		r.write(ctx)
 	}, writeEvery)
+	passes.Lock()
+	defer passes.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	see()

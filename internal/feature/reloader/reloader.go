@@ -121,6 +121,8 @@ type Reloader struct {
 	// pauses are those after failures, by namespace.
 	pauses workqueue.TypedRateLimiter[kube.Key]
 
+	// passes is held for reading by each pass, so the last record is written after all of them.
+	passes sync.RWMutex
 	// leads is true while this process is the one that works.
 	leads atomic.Bool
 	mu    sync.Mutex

@@ -63,10 +63,19 @@ func (r *Reloader) restartOf(kind Kind, o client.Object) (action, error) {
 	return action{do: r.patches(kind, o, patch.Document{Type: types.MergePatchType, Body: body}), unmarked: true}, err
 }
 
-// patches sends a patch to an object. It doesn't keep the object.
+// writeTimeout limits a write that has begun when the process is to end.
+const writeTimeout = 10 * time.Second
+
+// patches sends a patch to an object. It doesn't keep the object. A patch that has begun isn't broken
+// off: whether it was written has to be on record, or a Secret that is deleted next is missed.
 func (r *Reloader) patches(kind Kind, o client.Object, doc patch.Document) func(context.Context) error {
 	namespace, name := o.GetNamespace(), o.GetName()
 	return func(ctx context.Context) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+		defer cancel()
 		target := kind.NewObject()
 		target.SetNamespace(namespace)
 		target.SetName(name)

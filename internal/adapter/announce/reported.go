@@ -79,24 +79,50 @@ func ReportedOfRecord(ctx context.Context, c client.Reader, namespace string) ([
 	return slices.Concat(slices.Collect(maps.Values(all))...), nil
 }
 
+// Bounds of the events that are kept: whoever may create events can create many, each with 1 MiB.
+const (
+	mostOfOne = 100
+	mostOfAll = 20_000
+)
+
 func list(ctx context.Context, c client.Reader, namespace string, about fields.Selector) (map[string][]Reported, error) {
-	all := map[string][]Reported{}
+	all, kept := map[string][]Reported{}, 0
 	for o, err := range pages.Items(ctx, c, &corev1.EventList{}, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: about}) {
 		if err != nil {
 			return nil, err
 		}
 		e := o.(*corev1.Event)
-		uid := string(e.InvolvedObject.UID)
-		all[uid] = append(all[uid], Reported{
-			About: e.InvolvedObject.Name, Version: e.InvolvedObject.ResourceVersion,
-			At: lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
-			By: cmp.Or(e.ReportingController, e.Source.Component),
-		})
+		uid := kube.Cut(string(e.InvolvedObject.UID))
+		before := len(all[uid])
+		if kept >= mostOfAll && before == 0 {
+			continue
+		}
+		all[uid] = newest(append(all[uid], reportedBy(e)), 2*mostOfOne)
+		kept += len(all[uid]) - before
 	}
-	for _, reported := range all {
-		sorting.By(reported, func(a, b Reported) int { return a.At.Compare(b.At) })
+	for uid, reported := range all {
+		all[uid] = newest(reported, 0)
 	}
 	return all, nil
+}
+
+// reportedBy is what is kept of an event.
+func reportedBy(e *corev1.Event) Reported {
+	return Reported{
+		About: kube.Cut(e.InvolvedObject.Name), Version: kube.Cut(e.InvolvedObject.ResourceVersion),
+		At: lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: kube.Cut(e.Reason), Action: kube.Cut(e.Action), Note: ShortNote(e.Message),
+		By: kube.Cut(cmp.Or(e.ReportingController, e.Source.Component)),
+	}
+}
+
+// newest are the newest events of an object, oldest first. It does nothing until there are more
+// than so many.
+func newest(reported []Reported, from int) []Reported {
+	if len(reported) <= from {
+		return reported
+	}
+	sorting.By(reported, func(a, b Reported) int { return a.At.Compare(b.At) })
+	return slices.Clone(reported[max(0, len(reported)-mostOfOne):])
 }
 
 // lastTime is when an event was last reported. The API that wrote it determines which of the

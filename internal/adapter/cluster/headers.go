@@ -56,5 +56,6 @@ func HeaderOf(kind kube.Kind, o metav1.Object) Header {
 			h.Annotations[key] = value
 		}
 	}
+	h.Annotations = settings.Limit(h.Annotations)
 	return h
 }

@@ -305,11 +305,15 @@ func (b *board) tell(concerns func(*listener) bool) {
 	defer b.mu.Unlock()
 	for l := range b.listeners {
 		if concerns(l) {
-			select {
-			case l.changed <- struct{}{}:
-			default:
-			}
+			l.wake()
 		}
+	}
+}
+
+func (l *listener) wake() {
+	select {
+	case l.changed <- struct{}{}:
+	default:
 	}
 }
 

@@ -58,12 +58,17 @@ func (l *live) run(r *http.Request) {
 		return
 	}
 	ctx := r.Context()
+	looks := false
 	for ctx.Err() == nil {
 		began := l.server.board.now()
 		p := page{gone: l.server.board.gone()}
 		if p.gone == "" {
 			p = l.server.make(ctx, l.at)
 			l.server.board.narrow(heard, p)
+		}
+		if !looks && p.namespace != "" && !p.ofBoard {
+			looks = true
+			l.server.board.watches.look(ctx, p.namespace, heard.wake)
 		}
 		if ctx.Err() != nil || l.send(p) != nil {
 			return

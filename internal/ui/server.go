@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	// patience is how long a page waits for the cluster.
-	patience = 5 * time.Second
+	// patience is how long a page waits for the cluster: a distant one needs seconds for a workload
+	// with many sources.
+	patience = 10 * time.Second
 	// farewell is how long requests have to end when the server stops. Live connections end at once.
 	farewell = time.Second
 )

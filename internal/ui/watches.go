@@ -87,6 +87,20 @@ func (w *watches) start(ctx context.Context) {
 	}), mirror.Scope{List: metadataOf(events), Namespace: w.scope.Namespace, Fields: fields.OneTermEqualSelector("reportingComponent", announce.Reporter)})
 }
 
+// look calls changed for every change of a ConfigMap, a Secret or the settings of a namespace,
+// while a page about it is open.
+func (w *watches) look(ctx context.Context, namespace string, changed func()) {
+	kind := corev1.SchemeGroupVersion.WithKind
+	for _, scope := range []mirror.Scope{
+		{List: metadataOf(kind("ConfigMap")), Namespace: namespace},
+		{List: metadataOf(kind("Secret")), Namespace: namespace},
+		{List: metadataOf(kind("Namespace")), Name: namespace},
+	} {
+		m := mirror.New(mirror.Options[*copied]{Name: "sources", Slim: slim(nil), Now: w.now, Changed: func(_, _ *copied) { changed() }})
+		go m.Run(ctx, w.client, scope)
+	}
+}
+
 // follow watches the workloads of further kinds.
 func (w *watches) follow(ctx context.Context, kinds []kube.Kind) {
 	w.mu.Lock()

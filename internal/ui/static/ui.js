@@ -29,7 +29,8 @@
       morphStyle: "outerHTML",
       ignoreActiveValue: true,
       callbacks: {
-        beforeNodeMorphed: (old) => !typed.has(old) && !(apart && old === table),
+        // A confirmation that is open stays what its reader reads.
+        beforeNodeMorphed: (old) => !typed.has(old) && !(apart && old === table) && !(old.nodeType === Node.ELEMENT_NODE && old.matches("dialog.confirm[open]")),
         beforeNodeRemoved: (old) => !(old.nodeType === Node.ELEMENT_NODE && old.matches("dialog[open]:modal")),
         beforeAttributeUpdated: (name, node) => !(name === "open" && node.matches("details, dialog")),
       },

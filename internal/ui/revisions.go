@@ -25,10 +25,15 @@ func (v *workloadView) revisions() node {
 func (v *workloadView) revision(r ask.Revision) node {
 	number := strconv.FormatInt(r.Number, 10)
 	name := "revision"
+	// A revision that was made current again has several places.
+	place := number + "-" + r.Name
+	if r.Again {
+		place += "-again"
+	}
 	if r.Current {
 		name += " current"
 	}
-	return el("li", class(name)+attr("id", "revision-"+number),
+	return el("li", class(name)+attr("id", "revision-"+place),
 		el("h3", "", text("Revision "+number), when(r.Current, el("span", class("place"), text(" current")))),
 		el("dl", "",
 			fact("Started", moment(r.Started, v.Now)),
@@ -36,7 +41,7 @@ func (v *workloadView) revision(r ask.Revision) node {
 			fact("By", text(r.By)),
 			factIf("Pods", podWords(r)),
 			factIf("Outcome", r.Outcome)),
-		given(r, "given-"+number))
+		given(r, "given-"+place))
 }
 
 // podWords is how many pods run a revision.

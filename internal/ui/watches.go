@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/sorting"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
@@ -177,8 +179,8 @@ func (w *watches) all() []*mirror.Mirror[*copied] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]*mirror.Mirror[*copied], 0, len(w.mirrors))
-	for _, m := range w.mirrors {
-		all = append(all, m)
+	for _, kind := range sorting.Keys(w.mirrors, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }) {
+		all = append(all, w.mirrors[kind])
 	}
 	return all
 }

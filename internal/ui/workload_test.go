@@ -147,16 +147,22 @@ func TestTimeline(t *testing.T) {
 	v, pods := viewOf(waitingWeb()), 3
 	v.History = &ask.History{Notes: []string{"events cannot be read"}}
 	v.History.Revisions = append(v.History.Revisions, ask.Revision{
-		Number: 99, Started: ago(time.Hour), Current: true, Pods: &pods, By: "Lockstep", Outcome: "healthy",
+		Number: 99, Name: "web-1", Started: ago(time.Hour), Current: true, Pods: &pods, By: "Lockstep", Outcome: "healthy",
 		Inputs: map[string]string{"configmap/app": "aaa111"}, Images: map[string]string{"web": "registry.example/web:1.2"},
 		Changed: []ask.Change{{What: "configmap/app", From: "000000", To: "aaa111"}},
 	})
-	for i := range 24 {
+	again := v.History.Revisions[0]
+	again.Again, again.Current = true, false
+	v.History.Revisions = append(v.History.Revisions, again)
+	for i := range 23 {
 		v.History.Revisions = append(v.History.Revisions, ask.Revision{Number: int64(50 - i), By: "not known"})
 	}
 	page := workloadPage(v)
-	shows(t, page, `<li class="revision current" id="revision-99">`, "3 pods run it", "60m ago", "configmap/app 000000 -&gt; aaa111", "<dd>Lockstep</dd>", "<dd>healthy</dd>",
+	shows(t, page, `<li class="revision current" id="revision-99-web-1">`, "3 pods run it", "60m ago", "configmap/app 000000 -&gt; aaa111", "<dd>Lockstep</dd>", "<dd>healthy</dd>",
 		"image of web", "registry.example/web:1.2", "5 older revisions aren&#39;t shown", "events cannot be read")
+	if n := strings.Count(string(page), `id="revision-99-web-1"`); n != 1 {
+		t.Errorf("%d elements have the same id", n)
+	}
 	if n := strings.Count(string(page), `<li class="revision`); n != mostRevisions {
 		t.Errorf("%d revisions are shown, want %d", n, mostRevisions)
 	}

@@ -77,7 +77,7 @@
       if (source !== own) return;
       const isOver = own.readyState === EventSource.CLOSED;
       say(isOver
-        ? "lockstep ui doesn't send changes to this page any more. If it was started again, open the address that it printed; otherwise reload the page."
+        ? "lockstep ui doesn't send changes to this page any more. If it was started again, open the address that it printed."
         : "lockstep ui doesn't run any more, or can't be reached. Trying again…");
       if (isOver) resume = setTimeout(live, 5000);
     });
@@ -140,9 +140,15 @@
     }
   });
 
-  // "/" goes to the filter, as on many sites.
+  // "/" goes to the filter, as on many sites, and Escape clears a field of it.
   document.addEventListener("keydown", (e) => {
     const field = byId("q");
+    if (e.key === "Escape" && e.target.matches("form#filter input") && e.target.value) {
+      e.preventDefault();
+      e.target.value = "";
+      e.target.dispatchEvent(new Event("input", { bubbles: true }));
+      return;
+    }
     if (e.key !== "/" || !field || e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select, dialog")) return;
     e.preventDefault();
     field.focus();

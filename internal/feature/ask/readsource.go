@@ -21,9 +21,7 @@ func (r *Reader) Source(ctx context.Context, namespace string, id input.ID) (Sou
 	s.Controller, s.Stops = ControllerOf(heard, r.Now()), heard.StopsIn(namespace)
 	s.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
 	s.RecordHidden = heard.RecordProblem != nil
-	if s.RecordHidden {
-		s.Unread = append(s.Unread, "the record, and so who follows it, is "+NotVisible+": "+heard.RecordProblem.Error())
-	}
+	s.Unread = heard.unread("the record, and so who follows it,", "")
 	s.Object, err = cluster.ReadHeader(ctx, r.Client, namespace, id)
 	switch {
 	case apierrors.IsForbidden(err):

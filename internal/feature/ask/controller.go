@@ -55,7 +55,7 @@ type Heard struct {
 }
 
 // IsEmpty reports whether there is no trace of a controller.
-func (h Heard) IsEmpty() bool {
+func (h *Heard) IsEmpty() bool {
 	return !h.Led && !h.Recorded && h.LeaseProblem == nil && h.RecordProblem == nil
 }
 
@@ -72,7 +72,7 @@ func (h *Heard) unread(record, instead string) []string {
 }
 
 // ControllerOf returns the state of the controller.
-func ControllerOf(h Heard, now time.Time) Controller {
+func ControllerOf(h *Heard, now time.Time) Controller {
 	c := Controller{State: Unknown, Version: h.Version, NoneFound: h.IsEmpty()}
 	switch {
 	case h.LeaseProblem != nil:

@@ -151,14 +151,15 @@ func (s *Situation) told() Report {
 		return told
 	}
 	live := s.live()
-	none := Report{Reason: NotOnRecord, Message: "no controller has looked at it yet", Ends: firstLook, From: FromEstimate}
 	switch {
 	case s.Readable && live.Reason == string(input.Baseline):
-		return none
+		live.Message = "no controller has looked at it yet"
 	case s.isBlind(live.Reason):
-		none.Message = notOnRecord(s.Readable)
-		return none
+		live.Message = notOnRecord(s.Readable)
+	default:
+		return live
 	}
+	live.Reason, live.Ends = NotOnRecord, firstLook
 	return live
 }
 

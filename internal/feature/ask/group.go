@@ -40,6 +40,9 @@ func compareStates(a, b *Report) int { return a.Group().Rank() - b.Group().Rank(
 // Group is the group of a decision.
 func (s Report) Group() Group {
 	if s.IsSettled() {
+		if r := input.Reason(s.Reason); s.From == FromEstimate && (r == input.Reloaded || r == input.PutBack || r == input.Refreshed) {
+			return Waiting // it hasn't happened yet
+		}
 		return InStep
 	}
 	switch input.Reason(s.Reason) {
@@ -48,8 +51,7 @@ func (s Report) Group() Group {
 	case input.Held, input.Paused, input.Stopped, input.AwaitsPods:
 		return Held
 	case input.QuietWindow, input.Evicting, input.GenerationNotObserved, input.Changed,
-		input.AwaitsTurn, input.AwaitsWindow, input.AwaitsWorkload, input.Damped,
-		input.Reloaded, input.PutBack, input.Refreshed:
+		input.AwaitsTurn, input.AwaitsWindow, input.AwaitsWorkload, input.Damped:
 		return Waiting
 	case NotOnRecord, NotWatched, input.NotFollowed, input.KindOff, input.ReloadOff, input.ImagesOff, input.StrategyOff:
 		return Behind

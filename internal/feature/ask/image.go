@@ -76,7 +76,7 @@ func (r *Reader) Image(ctx context.Context, namespace, image string) (ImageExpla
 	}
 	known := Known{Workloads: workloads, Serves: heard.Serves}
 	e := ImageExplanation{
-		Namespace: namespace, Image: image, Controller: ControllerOf(heard, r.Now()), Stops: heard.StopsIn(namespace),
+		Namespace: namespace, Image: image, Controller: ControllerOf(&heard, r.Now()), Stops: heard.StopsIn(namespace),
 		Notes: notes, RecordHidden: heard.RecordProblem != nil,
 	}
 	if !e.RecordHidden {

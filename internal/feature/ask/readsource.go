@@ -18,7 +18,7 @@ func (r *Reader) Source(ctx context.Context, namespace string, id input.ID) (Sou
 	if err != nil {
 		return SourceExplanation{}, err
 	}
-	s.Controller, s.Stops = ControllerOf(heard, r.Now()), heard.StopsIn(namespace)
+	s.Controller, s.Stops = ControllerOf(&heard, r.Now()), heard.StopsIn(namespace)
 	s.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
 	s.RecordHidden = heard.RecordProblem != nil
 	s.Unread = heard.unread("the record, and so who follows it,", "")

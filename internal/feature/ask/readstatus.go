@@ -68,7 +68,7 @@ func (r *Reader) status(ctx context.Context, workloads []cluster.Header, namespa
 		notes = append(notes, err.Error())
 	}
 	return Status{
-		Controller: ControllerOf(*heard, r.Now()), Stops: heard.StopsIn(namespace),
+		Controller: ControllerOf(heard, r.Now()), Stops: heard.StopsIn(namespace),
 		Workloads: StatusOf(known), Notes: notes,
 	}, access.UnlessForbidden(err)
 }

@@ -42,7 +42,7 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 		return Explanation{}, err
 	}
 	x := &reading{Reader: r, kind: kind, at: at, own: heard.Own}
-	x.Controller, x.Readable, x.Stops = ControllerOf(heard, r.Now()), heard.RecordProblem == nil, heard.StopsIn(at.Namespace)
+	x.Controller, x.Readable, x.Stops = ControllerOf(&heard, r.Now()), heard.RecordProblem == nil, heard.StopsIn(at.Namespace)
 	x.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
 	live, err := x.live(ctx)
 	if err != nil {

@@ -108,13 +108,5 @@ func latest(times ...time.Time) time.Time {
 }
 
 // IsSettled reports whether nothing has to end: the workload is in step, or the event is
-// about something that is over. What is only estimated isn't over.
-func (s Report) IsSettled() bool {
-	switch input.Reason(s.Reason) {
-	case input.InStep:
-		return true
-	case input.Reloaded, input.PutBack, input.Refreshed:
-		return s.From != FromEstimate
-	}
-	return s.Ends == "" && s.Reason != NotOnRecord
-}
+// about something that is over.
+func (s Report) IsSettled() bool { return s.IsInStep() || s.Ends == "" && s.Reason != NotOnRecord }

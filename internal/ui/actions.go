@@ -33,6 +33,13 @@ type action struct {
 	// aren't known.
 	Missing   []access.Permission
 	Unchecked string
+	// Unkept are the permissions without which it works, and its reason is lost.
+	Unkept []access.Permission
+}
+
+// lost says that the reason isn't kept, if it isn't.
+func (a *action) lost() node {
+	return when(len(a.Unkept) > 0, el("p", class("note"), text("Your reason can't be kept: you lack the permission to "+permissionList(a.Unkept)+".")))
 }
 
 // arguments is the command. A hold's reason is an argument of its own, which may start like a flag.
@@ -183,6 +190,7 @@ func confirmation(v *actionsView) node {
 		el("h2", attr("id", "confirm-heading"), text("Run this command?")),
 		commandCode(v.Shell.lockstep(a.arguments(v.Asked.Reason)...)),
 		when(a.Warning != "", el("p", "", text(a.Warning))),
+		a.lost(),
 		el("form", attr("method", "post")+attr("action", "/do"),
 			hidden("verb", a.Verb), hidden("target", a.Target), hidden("namespace", a.Namespace), hidden("reason", v.Asked.Reason),
 			when(a.Overwrite, hidden("overwrite", "true")),
@@ -225,6 +233,7 @@ func (v *actionsView) form(a action) node {
 		el("label", attr("for", field), text("Reason")),
 		empty("input", attr("id", field)+attr("name", "reason")+attr("value", v.reason(a.Verb))+attr("maxlength", "500")+attr("autocomplete", "off")+flag("required")),
 		el("button", attr("type", "submit"), text(capital(a.Verb)+" …")),
+		a.lost(),
 		when(a.Unchecked != "", el("p", class("note"), text("Whether you may do this isn't known: "+a.Unchecked))))
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
@@ -69,10 +70,25 @@ func (v *imageView) registry() node {
 			last = u.Problem
 		}
 	}
-	if last == nil {
+	switch {
+	case last == nil && !v.isAnswered():
+		return text("the controller hasn't asked it, as far as the record and events show")
+	case last == nil:
 		return text("no problem was reported in the events that are left")
 	}
 	return together(text("a problem was reported "), moment(&last.At, v.Now), text(", and may be over: "), reason(last.Reason), text(": "+last.Note))
+}
+
+// isAnswered reports whether the record or an event shows a digest, which only the registry knows.
+func (v *imageView) isAnswered() bool {
+	return slices.ContainsFunc(v.Containers, func(u ask.ImageUse) bool { return u.Digest != "" || !u.InStep() }) ||
+		slices.ContainsFunc(v.Events, func(e ask.Event) bool {
+			switch input.Reason(e.Reason) {
+			case input.ImagesOff, input.KindOff, input.InvalidAnnotation, input.Following:
+				return false
+			}
+			return true
+		})
 }
 
 // containers are who runs which digest, and what keeps the others from it.

@@ -48,7 +48,31 @@ func TestImagePage(t *testing.T) {
 	if n := strings.Count(string(page), "<tr>"); n != mostUsers+1 {
 		t.Errorf("%d rows, want %d and the head", n, mostUsers)
 	}
-	shows(t, imagePage(&imageView{ImageExplanation: ask.ImageExplanation{Namespace: "shop", Image: "registry.example/web"}, Now: noon()}), "no container follows it", "no problem was reported")
+	shows(t, imagePage(&imageView{ImageExplanation: ask.ImageExplanation{Namespace: "shop", Image: "registry.example/web"}, Now: noon()}), "no container follows it", "the controller hasn&#39;t asked it")
+}
+
+// TestRegistryWasAsked: that there was no problem is only said where the registry has answered.
+func TestRegistryWasAsked(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		use   ask.ImageUse
+		event string
+		asked bool
+	}{
+		"Never":     {ask.ImageUse{State: ask.Report{Reason: "NotOnRecord"}}, "", false},
+		"Off":       {ask.ImageUse{State: ask.Report{Reason: "ImagesOff"}}, "ImagesOff", false},
+		"Delivered": {ask.ImageUse{Digest: "sha256:aaa"}, "", true},
+		"Due":       {ask.ImageUse{InputStatus: ask.InputStatus{Delivered: "unknown", Current: "bbb222"}}, "", true},
+		"Event":     {ask.ImageUse{}, "Pinned", true},
+	} {
+		v := &imageView{ImageExplanation: ask.ImageExplanation{Containers: []ask.ImageUse{tc.use}}, Now: noon()}
+		if tc.event != "" {
+			v.Events = []ask.Event{{Reason: tc.event}}
+		}
+		if got := strings.Contains(string(v.registry()), "no problem was reported"); got != tc.asked {
+			t.Errorf("%s: %s", name, v.registry())
+		}
+	}
 }
 
 // TestBadImage: a spec that can't be read names the annotation that is wrong.

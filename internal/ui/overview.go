@@ -35,7 +35,7 @@ func overviewPage(known *snapshot, f filter, now time.Time) node {
 	return together(
 		el("h1", "", text("Workloads")),
 		overviewNotes(known, now),
-		groupBar(f, counts),
+		groupBar(f, counts, known.Controller),
 		filterForm(known, f),
 		el("p", class("count")+attr("id", "count")+attr("role", "status"), text(countWords(len(passed), len(known.entries)))),
 		overviewTable(known, f, passed, now),
@@ -72,8 +72,15 @@ func thousands(n int) string {
 }
 
 // groupBar is how many workloads are in which state. The picture repeats the list, so only the
-// list is read out and reached by keyboard.
-func groupBar(f filter, counts map[ask.Group]int) node {
+// list is read out and reached by keyboard. It has colours only while the controller runs, as the
+// states are for sure only then.
+func groupBar(f filter, counts map[ask.Group]int, c ask.Controller) node {
+	colour := func(g ask.Group) string {
+		if c.State != ask.Running {
+			return "unsure"
+		}
+		return groupClass(g)
+	}
 	total := 0
 	for _, n := range counts {
 		total += n
@@ -87,7 +94,7 @@ func groupBar(f filter, counts map[ask.Group]int) node {
 		x := at
 		at += width
 		return el("a", attr("href", f.in(string(g)).address())+attr("tabindex", "-1"),
-			el("rect", class(groupClass(g))+attr("x", strconv.Itoa(x))+attr("width", strconv.Itoa(width))+attr("height", "10"),
+			el("rect", class(colour(g))+attr("x", strconv.Itoa(x))+attr("width", strconv.Itoa(width))+attr("height", "10"),
 				el("title", "", text(thousands(counts[g])+" "+string(g)))))
 	})
 	items := each(ask.Groups(), func(g ask.Group) node {
@@ -99,7 +106,7 @@ func groupBar(f filter, counts map[ask.Group]int) node {
 			current += class("none")
 		}
 		return el("li", "", el("a", current+attr("href", to.address()),
-			el("span", class("dot "+groupClass(g)), ""), el("b", "", text(thousands(counts[g]))), text(" "+string(g))))
+			el("span", class("dot "+colour(g)), ""), el("b", "", text(thousands(counts[g]))), text(" "+string(g))))
 	})
 	return el("nav", class("groups")+attr("aria-label", "Workloads by state"),
 		el("svg", class("bar")+attr("viewBox", fmt.Sprintf("0 0 %d 10", max(1, at)))+attr("preserveAspectRatio", "none")+attr("aria-hidden", "true"), parts),

@@ -93,7 +93,17 @@ func TestOverviewIsHonest(t *testing.T) {
 	if strings.Contains(html, "badge in-step") {
 		t.Error("a workload is green while the controller is down")
 	}
-	mustShow(t, overviewOf(shop(1), ""), "badge in-step")
+	for _, state := range []string{ask.Down, ask.Unknown} {
+		status.Controller.State, status.Workloads[1].State.From = state, ask.FromEvent
+		html = overviewOf(status, "")
+		mustShow(t, html, `<rect class="unsure"`)
+		for _, green := range []string{"badge in-step", `"dot in-step"`, `rect class="in-step"`} {
+			if strings.Contains(html, green) {
+				t.Errorf("%s is green while the controller is %s", green, state)
+			}
+		}
+	}
+	mustShow(t, overviewOf(shop(1), ""), "badge in-step", `"dot in-step"`, `rect class="in-step"`)
 }
 
 func TestOverviewWithoutWorkloads(t *testing.T) {

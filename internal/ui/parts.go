@@ -50,7 +50,7 @@ func stateBadge(s ask.Report, c ask.Controller) node {
 
 // isEstimate reports whether the controller doesn't vouch for the state now.
 func isEstimate(s ask.Report, c ask.Controller) bool {
-	return c.State == ask.Down || s.From == ask.FromEstimate
+	return c.State == ask.Down || s.From == ask.FromEstimate || s.From == ask.FromEvent && c.State != ask.Running
 }
 
 // reason is a reason with a link to its description.

@@ -84,6 +84,9 @@ func (g *grants) check(ctx context.Context, actions []action, needs func(*action
 		if err != nil {
 			actions[i].Unchecked = err.Error()
 		}
+		if a := &actions[i]; a.Verb != verbHold && len(missing) == 0 {
+			a.Unkept, _ = g.missing(ctx, toTell(a.Namespace))
+		}
 	}
 }
 
@@ -91,6 +94,11 @@ func (g *grants) check(ctx context.Context, actions []action, needs func(*action
 func onObject(what access.Permission, namespace, name string) []access.Permission {
 	what.Namespace, what.Name = namespace, name
 	return what.For("get", "patch")
+}
+
+// toTell is the permission that release and roll need to keep the reason. They work without it.
+func toTell(namespace string) []access.Permission {
+	return []access.Permission{{Verb: "create", Resource: schema.GroupResource{Resource: "events"}, Namespace: namespace}}
 }
 
 // ofSources is a permission on ConfigMaps or Secrets.

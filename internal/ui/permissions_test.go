@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,5 +77,27 @@ func TestGrantsAreKept(t *testing.T) {
 	}
 	if len(g.known) > mostGrants {
 		t.Errorf("%d answers are kept", len(g.known))
+	}
+}
+
+// TestReasonIsLost: without the permission to create events, release and roll stay, and say before
+// the confirmation that the reason is lost. A hold has it in its annotation.
+func TestReasonIsLost(t *testing.T) {
+	t.Parallel()
+	g := newGrants(func(_ context.Context, needed []access.Permission) ([]access.Permission, error) {
+		return slices.DeleteFunc(slices.Clone(needed), func(p access.Permission) bool { return p.Resource.Resource != "events" }), nil
+	}, noon)
+	v := &actionsView{All: workloadActions(kube.Deployment(), "shop", "deployment/web", shell{}), Address: "/workload/shop/deployment/web"}
+	g.check(t.Context(), v.All, func(*action) []access.Permission {
+		return onObject(access.ToKind(kube.Deployment(), access.Permission{}), "shop", "web")
+	})
+	const lost = "Your reason can&#39;t be kept: you lack the permission to create events in shop."
+	for i, verb := range []string{verbHold, verbRelease, verbRoll} {
+		v.Asked = &asked{Verb: verb, Reason: "because"}
+		for where, html := range map[string]node{"form": v.form(v.All[i]), "confirmation": confirmation(v)} {
+			if got := strings.Contains(string(html), lost); got != (verb != verbHold) || !strings.Contains(string(html), "<button") {
+				t.Errorf("the %s of %s says so: %t: %s", where, verb, got, html)
+			}
+		}
 	}
 }

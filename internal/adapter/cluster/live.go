@@ -29,6 +29,8 @@ type Live struct {
 	// tolerant makes an unreadable source not an error; hidden holds the reason.
 	tolerant bool
 	hidden   map[input.ID]string
+	// unsettled is why the namespace could not be read.
+	unsettled error
 }
 
 // NewLive makes a Live that is empty until Read.
@@ -44,6 +46,9 @@ func (l *Live) Tolerate() *Live {
 
 // Hidden returns the sources that could not be read, and why.
 func (l *Live) Hidden() map[input.ID]string { return l.hidden }
+
+// NamespaceProblem is why the namespace, which has settings, could not be read; nil if it was.
+func (l *Live) NamespaceProblem() error { return l.unsettled }
 
 // Key names the workload.
 func (l *Live) Key() kube.Key {
@@ -95,7 +100,8 @@ func (l *Live) Knows(kind input.Kind, _ string) bool {
 func (l *Live) readNamespace(ctx context.Context) error {
 	o := &corev1.Namespace{}
 	err := l.client.Get(ctx, client.ObjectKey{Name: l.at.Namespace}, o)
-	if apierrors.IsForbidden(err) {
+	if l.unsettled = nil; apierrors.IsForbidden(err) {
+		l.unsettled = err
 		return nil
 	}
 	if err != nil {

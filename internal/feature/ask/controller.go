@@ -45,20 +45,34 @@ type Heard struct {
 	WrittenAt time.Time
 	// Serves is what the controller follows according to its flags.
 	Serves Serves
-	// Stop is what an operator stopped, and StoppedAt when that was last written.
-	Stop      settings.Stop
-	StoppedAt time.Time
+	// Stop is what an operator stopped, StoppedAt when that was last written, and StopProblem why
+	// it could not be read.
+	Stop        settings.Stop
+	StoppedAt   time.Time
+	StopProblem error
 	// Own are the objects that were read.
 	Own Own
 }
 
 // IsEmpty reports whether there is no trace of a controller.
-func (h Heard) IsEmpty() bool {
+func (h *Heard) IsEmpty() bool {
 	return !h.Led && !h.Recorded && h.LeaseProblem == nil && h.RecordProblem == nil
 }
 
+// unread lists what could not be read: the record, with what stands for it, and the stops.
+func (h *Heard) unread(record, instead string) []string {
+	var notes []string
+	if h.RecordProblem != nil {
+		notes = append(notes, record+" is "+NotVisible+instead+": "+h.RecordProblem.Error())
+	}
+	if h.StopProblem != nil {
+		notes = append(notes, "what an operator stopped is "+NotVisible+": "+h.StopProblem.Error())
+	}
+	return notes
+}
+
 // ControllerOf returns the state of the controller.
-func ControllerOf(h Heard, now time.Time) Controller {
+func ControllerOf(h *Heard, now time.Time) Controller {
 	c := Controller{State: Unknown, Version: h.Version, NoneFound: h.IsEmpty()}
 	switch {
 	case h.LeaseProblem != nil:

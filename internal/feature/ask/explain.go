@@ -151,10 +151,21 @@ func (s *Situation) told() Report {
 		return told
 	}
 	live := s.live()
-	if s.Readable && live.Reason == string(input.Baseline) {
-		return Report{Reason: NotOnRecord, Message: "no controller has looked at it yet", Ends: firstLook, From: FromEstimate}
+	switch {
+	case s.Readable && live.Reason == string(input.Baseline):
+		live.Message = "no controller has looked at it yet"
+	case s.isBlind(live.Reason):
+		live.Message = notOnRecord(s.Readable)
+	default:
+		return live
 	}
+	live.Reason, live.Ends = NotOnRecord, firstLook
 	return live
+}
+
+// isBlind reports whether the estimate is only in step because its inputs can't be read.
+func (s *Situation) isBlind(estimate string) bool {
+	return !s.Recorded && len(s.Hidden) > 0 && estimate == string(input.InStep)
 }
 
 // live is the controller's own decision, based on what can be read now.
@@ -171,6 +182,9 @@ func (s *Situation) estimate() *Report {
 	}
 	if s.state().Reason == NotOnRecord {
 		live := s.live()
+		if s.isBlind(live.Reason) {
+			return nil
+		}
 		return &live
 	}
 	if !s.Recorded || s.Entry.TooNew || s.state().From == FromFlags || !slices.ContainsFunc(s.Live.Findings, changed) && !s.isSetAnew() {

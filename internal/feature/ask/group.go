@@ -40,6 +40,9 @@ func compareStates(a, b *Report) int { return a.Group().Rank() - b.Group().Rank(
 // Group is the group of a decision.
 func (s Report) Group() Group {
 	if s.IsSettled() {
+		if r := input.Reason(s.Reason); s.From == FromEstimate && (r == input.Reloaded || r == input.PutBack || r == input.Refreshed) {
+			return Waiting // it hasn't happened yet
+		}
 		return InStep
 	}
 	switch input.Reason(s.Reason) {

@@ -34,6 +34,14 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%s is %s, want %s", reason, got, group)
 		}
 	}
+	for _, reason := range []input.Reason{input.Reloaded, input.PutBack, input.Refreshed} {
+		if got := (Report{Reason: string(reason), From: FromEstimate}).Group(); got != Waiting {
+			t.Errorf("%s is %s where it hasn't happened yet, want %s", reason, got, Waiting)
+		}
+		if got := (Report{Reason: string(reason), From: FromEvent}).Group(); got != InStep {
+			t.Errorf("%s is %s where it has happened, want %s", reason, got, InStep)
+		}
+	}
 	for _, e := range input.Explanations() {
 		got := Report{Reason: string(e.Reason), Ends: input.Ends(e.Reason)}.Group()
 		if (got == InStep) != (input.Ends(e.Reason) == "") {

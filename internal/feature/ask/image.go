@@ -76,15 +76,15 @@ func (r *Reader) Image(ctx context.Context, namespace, image string) (ImageExpla
 	}
 	known := Known{Workloads: workloads, Serves: heard.Serves}
 	e := ImageExplanation{
-		Namespace: namespace, Image: image, Controller: ControllerOf(heard, r.Now()), Stops: heard.StopsIn(namespace),
+		Namespace: namespace, Image: image, Controller: ControllerOf(&heard, r.Now()), Stops: heard.StopsIn(namespace),
 		Notes: notes, RecordHidden: heard.RecordProblem != nil,
 	}
-	if e.RecordHidden {
-		e.Notes = append(e.Notes, "the record is "+NotVisible+", so this is what events say: "+heard.RecordProblem.Error())
-	} else {
+	if !e.RecordHidden {
 		known.Entries, known.Changes = stored.Entries, stored.Changes
 	}
-	if known.Events, err = announce.ReportedIn(ctx, r.Client, namespace); err != nil {
+	known.Events, err = announce.ReportedIn(ctx, r.Client, namespace)
+	e.Notes = append(e.Notes, heard.unread("the record", byEvents(err))...)
+	if err != nil {
 		e.Notes = append(e.Notes, err.Error())
 	}
 	e.Containers, e.Events = known.imageUses(wanted)

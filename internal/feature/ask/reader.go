@@ -100,7 +100,8 @@ func (r *Reader) Heard(ctx context.Context, namespace string) (Heard, ledger.Sto
 	if h.Serves, err = ServedBy(ctx, r.Client, installation.Leading(found, h.Leader, r.Now())); err != nil {
 		return h, ledger.Stored{}, err
 	}
-	if h.Stop, h.StoppedAt, err = killswitch.Read(ctx, r.Client, own.Namespace); access.UnlessForbidden(err) != nil {
+	h.Stop, h.StoppedAt, h.StopProblem = killswitch.Read(ctx, r.Client, own.Namespace)
+	if err = access.UnlessForbidden(h.StopProblem); err != nil {
 		return h, ledger.Stored{}, err
 	}
 	if len(h.Serves.Shared) > 0 {

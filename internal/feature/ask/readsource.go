@@ -18,12 +18,10 @@ func (r *Reader) Source(ctx context.Context, namespace string, id input.ID) (Sou
 	if err != nil {
 		return SourceExplanation{}, err
 	}
-	s.Controller, s.Stops = ControllerOf(heard, r.Now()), heard.StopsIn(namespace)
+	s.Controller, s.Stops = ControllerOf(&heard, r.Now()), heard.StopsIn(namespace)
 	s.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
 	s.RecordHidden = heard.RecordProblem != nil
-	if s.RecordHidden {
-		s.Unread = append(s.Unread, "the record, and so who follows it, is "+NotVisible+": "+heard.RecordProblem.Error())
-	}
+	s.Unread = heard.unread("the record, and so who follows it,", "")
 	s.Object, err = cluster.ReadHeader(ctx, r.Client, namespace, id)
 	switch {
 	case apierrors.IsForbidden(err):

@@ -58,17 +58,25 @@ func (r *Reader) status(ctx context.Context, workloads []cluster.Header, namespa
 		for _, t := range unwritable {
 			notes = append(notes, fmt.Sprintf("%s %s: %s", t.Reason, t.About, t.Note))
 		}
-	} else {
-		notes = append(notes, "the record is "+NotVisible+", so this is what events say: "+heard.RecordProblem.Error())
 	}
 	var err error
 	if known.NeedsEvents() {
-		if known.Events, err = announce.ReportedIn(ctx, r.Client, namespace); err != nil {
-			notes = append(notes, err.Error())
-		}
+		known.Events, err = announce.ReportedIn(ctx, r.Client, namespace)
+	}
+	notes = append(notes, heard.unread("the record", byEvents(err))...)
+	if err != nil {
+		notes = append(notes, err.Error())
 	}
 	return Status{
-		Controller: ControllerOf(*heard, r.Now()), Stops: heard.StopsIn(namespace),
+		Controller: ControllerOf(heard, r.Now()), Stops: heard.StopsIn(namespace),
 		Workloads: StatusOf(known), Notes: notes,
 	}, access.UnlessForbidden(err)
+}
+
+// byEvents says what a list shows instead of the record, if events could be read.
+func byEvents(problem error) string {
+	if problem != nil {
+		return ""
+	}
+	return ", so this is what events say"
 }

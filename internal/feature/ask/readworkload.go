@@ -42,11 +42,8 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 		return Explanation{}, err
 	}
 	x := &reading{Reader: r, kind: kind, at: at, own: heard.Own}
-	x.Controller, x.Readable, x.Stops = ControllerOf(heard, r.Now()), heard.RecordProblem == nil, heard.StopsIn(at.Namespace)
+	x.Controller, x.Readable, x.Stops = ControllerOf(&heard, r.Now()), heard.RecordProblem == nil, heard.StopsIn(at.Namespace)
 	x.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
-	if !x.Readable {
-		x.Unread = append(x.Unread, "the record is "+NotVisible+", so the state is that of the newest event: "+heard.RecordProblem.Error())
-	}
 	live, err := x.live(ctx)
 	if err != nil {
 		return Explanation{}, err
@@ -63,6 +60,11 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 	if err := x.details(ctx); err != nil {
 		return Explanation{}, err
 	}
+	instead := ""
+	if x.state().From == FromEvent {
+		instead = ", so the state is that of the newest event"
+	}
+	x.Unread = append(heard.unread("the record", instead), x.Unread...)
 	if x.Entry.Decision.Reason == input.AwaitsTurn {
 		x.Fleet.First = x.first(ctx)
 	}
@@ -85,6 +87,9 @@ func (x *reading) live(ctx context.Context) (*cluster.Live, error) {
 		return nil, err
 	}
 	x.Hidden = live.Hidden()
+	if problem := live.NamespaceProblem(); problem != nil {
+		x.Unread = append(x.Unread, "the settings of its namespace, such as a hold, are "+NotVisible+": "+problem.Error())
+	}
 	return live, nil
 }
 

@@ -236,7 +236,7 @@ func TestStopsIn(t *testing.T) {
 		"Other":      {settings.Stop{Namespaces: map[string]string{"blog": "y"}}, "shop", nil},
 		"Everywhere": {settings.Stop{Namespaces: map[string]string{"shop": "x", "blog": "y"}}, "", []ask.Stop{{Namespace: "blog", Reason: "y"}, {Namespace: "shop", Reason: "x"}}},
 	} {
-		if diff := cmp.Diff(tc.want, ask.Heard{Stop: tc.stop}.StopsIn(tc.namespace)); diff != "" {
+		if diff := cmp.Diff(tc.want, (&ask.Heard{Stop: tc.stop}).StopsIn(tc.namespace)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

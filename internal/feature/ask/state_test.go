@@ -66,7 +66,7 @@ func TestControllerOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := ControllerOf(tc.heard, now)
+			got := ControllerOf(&tc.heard, now)
 			if got.State != tc.state || (got.Note == "") != (tc.says == "") || !strings.Contains(got.Note, tc.says) || (got.Since != nil) != (tc.state == Down) {
 				t.Errorf("%s: %+v", tc.reason, got)
 			}

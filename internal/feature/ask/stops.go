@@ -22,7 +22,7 @@ type Stop struct {
 }
 
 // StopsIn are the stops that concern a namespace, or all when it is empty.
-func (h Heard) StopsIn(namespace string) []Stop {
+func (h *Heard) StopsIn(namespace string) []Stop {
 	since := known(h.StoppedAt)
 	if h.Stop.All != nil {
 		return []Stop{{Reason: *h.Stop.All, Since: since}}

@@ -82,7 +82,7 @@ func (o *holdOptions) run(cmd *cobra.Command, name, reason string, out io.Writer
 	if err != nil {
 		return err
 	}
-	return say(out, "%s %s; end it with %q", t, outcome, t.command(cmd.Root().CommandPath(), "release"))
+	return say(out, "%s %s; end it with %q", t, outcome, t.command(cmd, "release"))
 }
 
 // reasonText is the reason of a hold, for users.

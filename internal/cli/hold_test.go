@@ -49,7 +49,7 @@ func TestHoldAndRelease(t *testing.T) {
 		says   []string
 		holds  string // empty when there must be no hold
 	}{
-		{"set", []string{"hold", "deploy/web", "release freeze"}, 0, []string{"deployment/web held: release freeze; end it with \"lockstep release deployment/web -n " + s.Namespace + "\"\n"}, "release freeze"},
+		{"set", []string{"hold", "deploy/web", "release freeze"}, 0, []string{"deployment/web held: release freeze; end it with \"lockstep release deployment/web -n " + s.Namespace + " --kubeconfig " + s.Cluster.Kubeconfig() + "\"\n"}, "release freeze"},
 		{"the same again", []string{"hold", "deployment/web", " release freeze "}, 0, []string{"held already for this reason, written by lockstep-command at 20"}, "release freeze"},
 		{"another reason", []string{"hold", "deployments/web", "audit"}, 1, []string{`deployment/web is held already: "release freeze", written by lockstep-command at 20`, "--overwrite"}, "release freeze"},
 		{"it is meant", []string{"hold", "deployment.apps/web", "audit", "--overwrite"}, 0, []string{"held: audit (before: \"release freeze\""}, "audit"},

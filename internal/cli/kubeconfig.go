@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -46,6 +47,21 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	// requests a second makes a change for 50 workloads take 10 s.
 	config.QPS = -1
 	return config, nil
+}
+
+// pin keeps the context that is current now, even if another one becomes current later. In a pod
+// there is none.
+func (o *kubeOptions) pin() error {
+	loader, err := o.loader()
+	if err != nil {
+		return clusterError{err}
+	}
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return clusterError{fmt.Errorf("read the kubeconfig: %w", err)}
+	}
+	o.context = cmp.Or(o.context, raw.CurrentContext)
+	return nil
 }
 
 // client is for a command that reads or watches a few objects and ends.

@@ -215,7 +215,7 @@ func TestResumeVersion(t *testing.T) {
 func TestHoldOfNamespace(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	if got := s.run(t, "hold", "ns/"+s.Namespace, "freeze"); got.code != 0 || got.stdout != "namespace/"+s.Namespace+" held: freeze; end it with \"lockstep release namespace/"+s.Namespace+"\"\n" {
+	if got := s.run(t, "hold", "ns/"+s.Namespace, "freeze"); got.code != 0 || got.stdout != "namespace/"+s.Namespace+" held: freeze; end it with \"lockstep release namespace/"+s.Namespace+" --kubeconfig "+s.Cluster.Kubeconfig()+"\"\n" {
 		t.Errorf("hold: %+v", got)
 	}
 	held := &corev1.Namespace{}

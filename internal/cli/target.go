@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -99,11 +100,13 @@ func (t target) reference(found metav1.Object) *corev1.ObjectReference {
 }
 
 // command is a command line about it, such as "lockstep release deployment/web -n shop".
-func (t target) command(program, verb string) string {
-	if t.Namespace == "" {
-		return fmt.Sprintf("%s %s %s", program, verb, t)
+// It has the flags of cmd that lead to the cluster.
+func (t target) command(cmd *cobra.Command, verb string) string {
+	words := []string{cmd.Root().CommandPath(), verb, t.String()}
+	if t.Namespace != "" {
+		words = append(words, "-n", t.Namespace)
 	}
-	return fmt.Sprintf("%s %s %s -n %s", program, verb, t, t.Namespace)
+	return shellWords(append(words, commandFlags(cmd)...))
 }
 
 // annotate reads the object, calls change, and writes the result, if nothing else has been

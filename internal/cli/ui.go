@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -76,6 +77,10 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 	if o.port < 0 || o.port > 65535 {
 		return usageError{fmt.Errorf("--port %d: want 1 to 65535, or 0 for a free one", o.port)}
 	}
+	// Actions read the kubeconfig again, and must reach the cluster that the pages show.
+	if err := o.kube.pin(); err != nil {
+		return err
+	}
 	within, err := o.scope.scope(&o.kube)
 	if err != nil {
 		return err
@@ -89,7 +94,7 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 		return clusterError{err}
 	}
 	program := cmd.Root().CommandPath()
-	listener, err := listen(ctx, o.port, program)
+	listener, err := listen(ctx, o.port, program, cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -103,7 +108,7 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 		Do: func(ctx context.Context, arguments []string) (string, error) {
 			return carryOut(ctx, flags, arguments, env)
 		},
-		Program: shellWords(append([]string{program}, flags...)),
+		Program: shellWords(append([]string{program}, flags...)), Context: o.kube.context,
 	})
 	address := server.URL(listener.Addr())
 	if err := say(env.Stdout, "%s", address); err != nil {
@@ -120,8 +125,8 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 func commandFlags(cmd *cobra.Command) []string {
 	var flags []string
 	for _, name := range []string{"context", "kubeconfig"} {
-		if f := cmd.Flags().Lookup(name); f.Changed {
-			flags = append(flags, "--"+name, f.Value.String())
+		if value := cmd.Flag(name).Value.String(); value != "" {
+			flags = append(flags, "--"+name, value)
 		}
 	}
 	return flags
@@ -130,8 +135,9 @@ func commandFlags(cmd *cobra.Command) []string {
 // loopback is the only address that is served.
 const loopback = "127.0.0.1"
 
-// listen takes a port. The error about one that is in use names the next free one.
-func listen(ctx context.Context, port int, program string) (net.Listener, error) {
+// listen takes a port. The error about one that is in use names the next free one, and the command
+// for it with the user's other flags.
+func listen(ctx context.Context, port int, program string, given *pflag.FlagSet) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if !errors.Is(err, syscall.EADDRINUSE) {
@@ -143,9 +149,31 @@ func listen(ctx context.Context, port int, program string) (net.Listener, error)
 		if err != nil {
 			continue
 		}
-		return nil, errors.Join(usageError{fmt.Errorf("--port %d: the port is in use; %d is free: %s ui --port %d", port, next, program, next)}, free.Close())
+		return nil, errors.Join(usageError{fmt.Errorf("--port %d: the port is in use; %d is free: %s", port, next,
+			shellWords(append([]string{program, "ui", "--port", strconv.Itoa(next)}, otherFlags(given, "port")...)))}, free.Close())
 	}
 	return nil, usageError{fmt.Errorf("--port %d: the port is in use; without the flag, a free one is found", port)}
+}
+
+// otherFlags are the flags that the user gave, without one of them.
+func otherFlags(given *pflag.FlagSet, without string) []string {
+	var words []string
+	given.Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			word := "--" + f.Name
+			if f.NoOptDefVal == "" || value != f.NoOptDefVal {
+				word += "=" + value
+			}
+			if f.Name != without {
+				words = append(words, word)
+			}
+		}
+	})
+	return words
 }
 
 // openBrowser opens an address in the user's browser, and ends with the program that opens it.

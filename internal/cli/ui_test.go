@@ -1,20 +1,33 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestPortInUse: the error names the flag and the next port that is free.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
-	taken, err := listen(t.Context(), 0, programName)
+	cmd := newUI(Environment{})
+	taken, err := listen(t.Context(), 0, programName, cmd.Flags())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +36,7 @@ func TestPortInUse(t *testing.T) {
 		t.Errorf("it listens on %s, which others reach", host)
 	}
 	port := taken.Addr().(*net.TCPAddr).Port
-	_, err = listen(t.Context(), port, programName)
+	_, err = listen(t.Context(), port, programName, cmd.Flags())
 	if err == nil {
 		t.Fatal("one port is used twice")
 	}
@@ -31,6 +44,19 @@ func TestPortInUse(t *testing.T) {
 	free, _ := strconv.Atoi(next)
 	if !found || free <= port || !strings.Contains(err.Error(), "--port "+strconv.Itoa(port)+": the port is in use") {
 		t.Errorf("the error is %q", err)
+	}
+
+	// The command for it is about the same workloads of the same cluster, and no less careful.
+	if err := cmd.ParseFlags([]string{
+		"--port", "1", "-An", "shop", "-l", "team in (a, b)", "--read-only", "--no-open=false", "--context", "it's", "--kubeconfig", "",
+		"--kind", "a.b/v1/C=x", "--kind", "a.b/v1/D=y",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = listen(t.Context(), port, programName, cmd.Flags())
+	want := ` --all-namespaces '--context=it'\''s' --kind=a.b/v1/C=x --kind=a.b/v1/D=y --kubeconfig= --namespace=shop --no-open=false --read-only '--selector=team in (a, b)'`
+	if err == nil || !strings.HasSuffix(err.Error(), want) || strings.Count(err.Error(), "--port") != 2 {
+		t.Errorf("the error is %q, want the flags %s", err, want)
 	}
 }
 
@@ -73,5 +99,94 @@ func TestCommandFlags(t *testing.T) {
 	}
 	if got := strings.Join(commandFlags(cmd), " "); got != "--context lab" {
 		t.Errorf("the flags are %q", got)
+	}
+}
+
+// TestTargetCommand: the command that ends a hold reaches the same cluster.
+func TestTargetCommand(t *testing.T) {
+	t.Parallel()
+	cmd := newHold(Environment{})
+	if err := cmd.ParseFlags([]string{"--context", "my lab"}); err != nil {
+		t.Fatal(err)
+	}
+	one := target{ObjectKey: client.ObjectKey{Namespace: "shop", Name: "web"}, called: "deployment"}
+	if got, want := one.command(cmd, "release"), "hold release deployment/web -n shop --context 'my lab'"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestActionsStayInTheCluster: the pages and their actions are about the context that was current
+// at the start, whatever the kubeconfig says later.
+func TestActionsStayInTheCluster(t *testing.T) {
+	t.Parallel()
+	var strayed atomic.Int64
+	cluster := func(name string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if name == "b" {
+				strayed.Add(1)
+			}
+			http.Error(w, "not in cluster "+name, http.StatusForbidden)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	clusters := fmt.Sprintf("{clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}], contexts: [{name: a, context: {cluster: a}}, {name: b, context: {cluster: b}}], ",
+		cluster("a"), cluster("b"))
+	use := func(context string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(clusters+"current-context: "+context+"}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use("a")
+	address, printed := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		defer printed.Close()
+		ended <- Run(ctx, []string{"ui", "--no-open", "-n", "shop", "--kubeconfig", file}, Environment{Lookup: variables(nil), Now: time.Now, Stdout: printed, Stderr: io.Discard})
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	line, err := bufio.NewReader(address).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	entrance, err := url.Parse(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	use("b")
+
+	jar, _ := cookiejar.New(nil) // It never fails.
+	browser := &http.Client{Jar: jar}
+	send := func(method, address string, form url.Values) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", "http://"+entrance.Host)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		answer, err := browser.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	if page := send(http.MethodGet, entrance.String(), nil); !strings.Contains(page, "context a, namespace shop") {
+		t.Errorf("the page doesn't say which cluster it shows: %.2000s", page)
+	}
+	page := send(http.MethodPost, "http://"+entrance.Host+"/do", url.Values{"verb": {"hold"}, "target": {"configmap/app"}, "namespace": {"shop"}, "reason": {"why not"}})
+	if strayed.Load() > 0 || !strings.Contains(page, "<p>Error: read configmap/app: ") {
+		t.Errorf("a hold sent %d requests to another cluster: %s", strayed.Load(), page)
+	}
+	if command := "<code>lockstep hold configmap/app &#39;why not&#39; -n shop --context a --kubeconfig "; !strings.Contains(page, command) {
+		t.Errorf("the page doesn't show the command %s: %s", command, page)
 	}
 }

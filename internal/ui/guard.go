@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // tokenParameter is the token's name in the address that the command prints.
@@ -115,7 +116,10 @@ func (g guard) accepts(token string) bool {
 }
 
 // refuse says why in a page of its own: the style belongs to those who have the token.
+// It doesn't wait for a body that may never arrive.
 func refuse(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(farewell)) // Tests have no connection.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	html := "<!doctype html>" + el("html", attr("lang", "en"),

@@ -57,6 +57,9 @@ func (s *Server) banner() node {
 	if sel := s.options.Scope.Selector; sel != nil && !sel.Empty() {
 		where += ", " + sel.String()
 	}
+	if name := s.options.Context; name != "" {
+		where = "context " + name + ", " + where
+	}
 	return el("header", class("banner"),
 		el("a", class("brand")+attr("href", "/"), void("img", attr("src", s.files["favicon.svg"].address)+attr("alt", "")+attr("width", "22")+attr("height", "22")), text("Lockstep")),
 		el("nav", attr("aria-label", "Main"), el("a", attr("href", "/"), text("Workloads"))),

@@ -93,7 +93,7 @@ func (l *live) send(p page) error {
 			return l.write(": still\n\n") // An error tells that the browser left.
 		}
 		l.gone, l.has = p.gone, ""
-		return l.event("gone", "", p.gone)
+		return l.event("gone", "", shown(p.gone))
 	}
 	l.gone = ""
 	version := p.version()

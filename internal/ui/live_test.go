@@ -3,6 +3,7 @@ package ui
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -73,6 +74,17 @@ func TestLiveSaysThatTheClusterIsGone(t *testing.T) {
 	o.board.setSilence(nil)
 	if back := nextEvent(t, events); back.name != "page" || back.data != before.data {
 		t.Errorf("afterwards it says %.200v", back)
+	}
+}
+
+// TestLiveCleansWhatTheClusterSays: an error contains what a server or proxy answered.
+func TestLiveCleansWhatTheClusterSays(t *testing.T) {
+	t.Parallel()
+	o := open(t, standIn(shop(1)))
+	o.board.setSilence(errors.New("a\u202eb" + strings.Repeat("long ", 1000)))
+	gone := nextEvent(t, bufio.NewReader(o.get(t, "/live?at=%2F").Body))
+	if gone.name != "gone" || !strings.Contains(gone.data, "a\ufffdb") || len(gone.data) > longest+len("…") {
+		t.Errorf("it says %+v", gone)
 	}
 }
 

@@ -26,7 +26,8 @@ const (
 	// patience is how long a page waits for the cluster: a distant one needs seconds for a workload
 	// with many sources.
 	patience = 10 * time.Second
-	// farewell is how long requests have to end when the server stops. Live connections end at once.
+	// farewell is how long requests have to end when the server stops, or refuses them. Live
+	// connections end at once.
 	farewell = time.Second
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 	Do func(ctx context.Context, arguments []string) (output string, err error)
 	// Program is how the user calls it in a command: "lockstep --context lab".
 	Program string
+	// Context is that of the kubeconfig, if there is one.
+	Context string
 }
 
 // answers is what the pages ask of ask.Reader.
@@ -109,6 +112,8 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
+		// The guard answers "OPTIONS *" too.
+		DisableGeneralOptionsHandler: true,
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -189,6 +189,52 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestRefusedRequestsEnd: a request that is refused doesn't keep its connection, even if its body
+// never arrives.
+func TestRefusedRequestsEnd(t *testing.T) {
+	t.Parallel()
+	o := open(t, standIn(ask.Status{}))
+	host := strings.TrimPrefix(o.address, "http://")
+	for name, c := range map[string]struct{ request, want string }{
+		"NoBody":       {"POST /do HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 1000\r\n\r\n", "HTTP/1.1 403 "},
+		"EndlessChunk": {"POST /do HTTP/1.1\r\nHost: " + host + "\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 403 "},
+		"WrongHost":    {"POST /do HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1000\r\n\r\n", "HTTP/1.1 421 "},
+		"Options":      {"OPTIONS * HTTP/1.1\r\nHost: " + host + "\r\n\r\n", "HTTP/1.1 403 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Close()
+			if err := connection.SetDeadline(time.Now().Add(patient)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := connection.Write([]byte(c.request)); err != nil {
+				t.Fatal(err)
+			}
+			if answer := read(t, connection); !strings.HasPrefix(answer, c.want) || !strings.Contains(answer, "\r\nConnection: close\r\n") {
+				t.Errorf("the answer is %q, not %s", answer, c.want)
+			}
+		})
+	}
+}
+
+// TestBanner: every page says which cluster it shows, as text.
+func TestBanner(t *testing.T) {
+	t.Parallel()
+	s := standIn(ask.Status{})
+	s.options.Scope.Namespace = "shop"
+	if got := string(s.banner()); !strings.Contains(got, `<p class="scope">namespace shop</p>`) {
+		t.Error("in a pod there is no context:", got)
+	}
+	s.options.Context = "<b>lab"
+	if got := string(s.banner()); !strings.Contains(got, `<p class="scope">context &lt;b&gt;lab, namespace shop</p>`) {
+		t.Error("the context isn't shown:", got)
+	}
+}
+
 func (o opened) port(t *testing.T) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(o.address, "http://"))

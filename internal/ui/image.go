@@ -84,10 +84,11 @@ func (v *imageView) isAnswered() bool {
 	return slices.ContainsFunc(v.Containers, func(u ask.ImageUse) bool { return u.Digest != "" || !u.InStep() }) ||
 		slices.ContainsFunc(v.Events, func(e ask.Event) bool {
 			switch input.Reason(e.Reason) {
-			case input.ImagesOff, input.KindOff, input.InvalidAnnotation, input.Following:
+			case input.ImagesOff, input.KindOff, input.InvalidAnnotation, input.Following, input.ReleasedByHand, input.RolledByHand:
 				return false
+			default:
+				return true
 			}
-			return true
 		})
 }
 

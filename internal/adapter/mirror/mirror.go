@@ -196,6 +196,8 @@ func (m *Mirror[T]) EachIn(namespace string, visit func(T)) {
 }
 
 // Status reports how well the resource can be watched.
+//
+//go:noinline
 func (m *Mirror[T]) Status() Sync {
 	s := m.link.status()
 	s.Resource, s.Role = m.options.Name, m.options.Role

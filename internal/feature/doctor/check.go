@@ -105,6 +105,9 @@ func Failed(all []Check) (problems, unknown int) {
 	return problems, unknown
 }
 
+// ok is a check that finds nothing wrong. It isn't inlined, because a check is large.
+//
+//go:noinline
 func ok(name Name, format string, args ...any) Check {
 	return Check{Name: name, Result: OK, Found: fmt.Sprintf(format, args...)}
 }
@@ -122,6 +125,8 @@ func unread(name Name, err error) Check {
 const mostDetails = 20
 
 // some are the first details, and how many are left.
+//
+//go:noinline
 func some(all []string) []string {
 	if len(all) <= mostDetails {
 		return all

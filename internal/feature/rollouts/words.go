@@ -28,6 +28,8 @@ func contains(findings []input.Finding, id input.ID) bool {
 	return slices.ContainsFunc(findings, func(f input.Finding) bool { return f.ID == id })
 }
 
+//
+//go:noinline
 func matching(findings []input.Finding, wanted func(input.Finding) bool) []input.Finding {
 	var found []input.Finding
 	for _, f := range findings {

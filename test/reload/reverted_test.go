@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,4 +213,32 @@ func (s *stage) awaitPhase(t testing.TB, want string) {
 		phase, _, _ := unstructured.NestedString(s.read(t, "rollout/canary").Object, "status", "phase")
 		return phase == want, "rollout/canary is " + phase + ", want " + want
 	})
+}
+
+// TestChangeAfterAbort: a change that is delivered after an abort was accepted isn't blamed for it.
+func TestChangeAfterAbort(t *testing.T) {
+	t.Parallel()
+	s := newCanary(t)
+	s.run(t)
+	s.awaitKnown(t, "Rollout.argoproj.io", "canary", "configmap/app", "secret/db")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.AwaitEvent(t, "canary", "Normal Reloaded", "configmap/app")
+	s.awaitPhase(t, "Paused")
+	s.abort(t, true)
+	s.AwaitEvent(t, "canary", "Warning Undone", "configmap/app")
+	s.change(t, "rollout/canary", fmt.Sprintf(`{"metadata": {"annotations": {%q: "1"}}}`, settings.Release))
+	s.AwaitEvent(t, "canary", "Released")
+	s.awaitPhase(t, "Degraded")
+	shown := s.shown(t, "rollout/canary")
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		now := s.shown(t, "rollout/canary")
+		return now != shown, "it still shows " + now
+	})
+	s.awaitPhase(t, "Paused")
+	s.witness.Pass(t)
+	failed := slices.DeleteFunc(s.Events(t, "canary"), func(e string) bool { return !strings.Contains(e, "RolloutFailed") })
+	if len(failed) != 1 {
+		t.Errorf("%d rollouts failed, want the aborted one: %q", len(failed), failed)
+	}
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
@@ -57,6 +58,27 @@ func (w *Workload) TemplateStatus() health.Status {
 	s := w.Status.Status
 	s.Observed = s.Observed || w.reached.known
 	return s
+}
+
+// abort is the abort of a template, and what its controller calls that template.
+type abort struct {
+	sum  [sha256.Size]byte
+	hash string
+}
+
+// leaveAbort makes a status count as one about an earlier template while it still shows the abort of
+// that. Argo Rollouts reports that it has seen a new template before it begins with it.
+func (w *Workload) leaveAbort(old *Workload) {
+	if old.Status.Aborted && w.templateSum != old.templateSum {
+		w.left = &abort{old.templateSum, old.Status.PodHash}
+	}
+	switch {
+	case w.left == nil:
+	case w.Status.PodHash == w.left.hash && w.templateSum != w.left.sum:
+		w.Status.Observed, w.Status.Aborted = false, false
+	default:
+		w.left = nil
+	}
 }
 
 // firstProgress sets the times for a copy without an earlier one. The rollout can't have

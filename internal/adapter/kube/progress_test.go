@@ -123,6 +123,43 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestAbortOfAnEarlierTemplate: Argo Rollouts observes a new template before it leaves the abort of the
+// old one.
+func TestAbortOfAnEarlierTemplate(t *testing.T) {
+	t.Parallel()
+	type status struct {
+		sum     byte
+		hash    string
+		aborted bool
+	}
+	for name, tc := range map[string]struct {
+		reason            string
+		copies            []status
+		observed, aborted bool
+	}{
+		"NotBegun": {"the abort is the old template's", []status{{1, "a", true}, {2, "a", true}, {2, "a", true}}, false, false},
+		"Begun":    {"the new template has its name", []status{{1, "a", true}, {2, "a", true}, {2, "b", false}}, true, false},
+		"Aborted":  {"the new template was aborted too", []status{{1, "a", true}, {2, "a", true}, {2, "b", true}}, true, true},
+		"PutBack":  {"the old template is wanted again", []status{{1, "a", true}, {2, "a", true}, {1, "a", true}}, true, true},
+		"Later":    {"the abort came after the template", []status{{1, "a", false}, {2, "b", false}, {2, "b", true}}, true, true},
+	} {
+		var last *Workload
+		for _, c := range tc.copies {
+			w := &Workload{Identity: Identity{UID: "1"}, PodTemplate: PodTemplate{templateSum: [32]byte{c.sum}}}
+			w.Status = Progress{PodHash: c.hash, Status: health.Status{Observed: true, Aborted: c.aborted}}
+			if last == nil {
+				w.First(mirror.Arrival{At: minute(0)})
+			} else {
+				w.Follow(last, mirror.Arrival{At: minute(1), Watched: true})
+			}
+			last = w
+		}
+		if got := last.Status; got.Observed != tc.observed || got.Aborted != tc.aborted {
+			t.Errorf("%s: %s: observed %t, aborted %t", name, tc.reason, got.Observed, got.Aborted)
+		}
+	}
+}
+
 // TestStalled: what is counted from when the copies show less.
 func TestStalled(t *testing.T) {
 	t.Parallel()

@@ -128,6 +128,8 @@ type WorkloadHistory struct {
 
 	// reached is how far the rollout of the template has come.
 	reached reach
+	// left is the abort of an earlier template that the status may still show, nil without one.
+	left *abort
 	// templateChanged bounds the last change of the pod template, even during a pause.
 	templateChanged timeline.Bounds
 	// rolledSum is the digest of the template that the workload had when it was last not paused,
@@ -202,6 +204,7 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 		return
 	}
 	w.WorkloadHistory = old.WorkloadHistory
+	w.leaveAbort(old)
 	w.takeUpTemplate(old, how)
 	w.followProgress(old, how)
 	if !maps.Equal(w.Annotations, old.Annotations) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
 // The commands that a page runs.
@@ -60,7 +59,8 @@ func (a *action) arguments(reason string) []string {
 // example is the command with a place for the reason.
 func (a *action) example() []string { return a.arguments("REASON") }
 
-// workloadActions are those of a workload.
+// workloadActions are those of a workload. A hold is the first and a release the second, as for a
+// source.
 func workloadActions(kind kube.Kind, namespace, target string, s shell) []action {
 	flags := kindFlag(kind)
 	return []action{
@@ -82,11 +82,14 @@ func sourceActions(namespace, target string) []action {
 	}
 }
 
-// replacing are the actions of an object with these settings: a hold that is there gets another
-// reason only on request.
-func replacing(actions []action, on string, all []ask.Setting) []action {
-	if held := holdIn(all); held != nil && held.On == on {
+// possible are those of an object's actions that change something. The reason of a hold that is
+// there is replaced only on request.
+func possible(actions []action, held, releasable bool) []action {
+	if held {
 		actions[0].Use, actions[0].Overwrite = "Replace the reason of its hold", true
+	}
+	if !releasable {
+		actions = append(actions[:1], actions[2:]...)
 	}
 	return actions
 }
@@ -149,11 +152,6 @@ type answer struct {
 	Command, Output, Problem string
 }
 
-// isNothing reports whether a rollout wasn't necessary: the command says so and succeeds.
-func (a *answer) isNothing() bool {
-	return a.Problem == "" && a.Verb == verbRoll && !strings.Contains(a.Output, " rolled out: ") && !strings.Contains(a.Output, " has a new pod template: ")
-}
-
 // actionAnswer is the top of the page while an action waits for a confirmation, or after it.
 func actionAnswer(v *actionsView) node {
 	return together(answerNote(v.Answer), confirmation(v))
@@ -163,12 +161,9 @@ func answerNote(a *answer) node {
 	if a == nil {
 		return ""
 	}
-	kind, heading, said := "done", "Done: "+a.Verb+" "+a.Target, a.Output
-	switch {
-	case a.Problem != "":
+	kind, heading, said := "done", "Ran: "+a.Verb+" "+a.Target, a.Output
+	if a.Problem != "" {
 		kind, heading, said = "failed", "Failed: "+a.Verb+" "+a.Target, a.Output+"\n"+a.Problem
-	case a.isNothing():
-		kind, heading = "nothing", "Nothing was rolled out"
 	}
 	return el("section", class("answer "+kind)+attr("id", "answer")+attr("role", "status"),
 		el("h2", "", text(heading)),
@@ -231,29 +226,26 @@ func (v *actionsView) form(a action) node {
 		el("h3", "", text(a.Use)),
 		hidden("do", a.Verb),
 		el("label", attr("for", field), text("Reason")),
-		empty("input", attr("id", field)+attr("name", "reason")+attr("value", v.reason(a.Verb))+attr("maxlength", "500")+attr("autocomplete", "off")+flag("required")),
+		void("input", attr("id", field)+attr("name", "reason")+attr("value", v.reason(a.Verb))+attr("maxlength", "500")+attr("autocomplete", "off")+flag("required")),
 		el("button", attr("type", "submit"), text(capital(a.Verb)+" …")),
 		a.lost(),
 		when(a.Unchecked != "", el("p", class("note"), text("Whether you may do this isn't known: "+a.Unchecked))))
 }
 
-// reason is what the user has written: a command that failed or did nothing is often repeated.
+// reason is what the user has written: a command that failed is often repeated.
 func (v *actionsView) reason(verb string) string {
 	switch {
 	case v.Asked != nil && v.Asked.Verb == verb:
 		return v.Asked.Reason
-	case v.Answer != nil && v.Answer.Verb == verb && (v.Answer.Problem != "" || v.Answer.isNothing()):
+	case v.Answer != nil && v.Answer.Verb == verb && v.Answer.Problem != "":
 		return v.Answer.Reason
 	}
 	return ""
 }
 
 func hidden(name, value string) node {
-	return empty("input", attr("type", "hidden")+attr("name", name)+attr("value", value))
+	return void("input", attr("type", "hidden")+attr("name", name)+attr("value", value))
 }
-
-// empty is an element that has no children and no end.
-func empty(name string, with attributes) node { return node("<" + name + string(with) + ">") }
 
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
@@ -129,7 +128,7 @@ func TestTheConfirmedCommandRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(nil)
 	e := waitingWeb()
-	e.Settings = []ask.Setting{{Key: settings.Hold, Value: "before", On: "workload"}}
+	e.OwnHold = true
 	d.answers = told{workload: e}
 	page := d.get(t, "/workload/shop/deployment/web?do=hold&reason=-x+%27y")
 	shows(t, page.body, string(text(`lockstep hold -n shop --overwrite --context lab -- deployment/web '-x '\''y'`)), `name="overwrite"`)

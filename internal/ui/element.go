@@ -56,9 +56,14 @@ func class(names string) attributes { return attr("class", names) }
 //
 //go:noinline
 func each[T any](items []T, render func(T) node) node {
+	return repeat(len(items), func(i int) node { return render(items[i]) })
+}
+
+// repeat makes some nodes. Unlike each, it is compiled once.
+func repeat(times int, render func(int) node) node {
 	var b strings.Builder
-	for _, item := range items {
-		b.WriteString(string(render(item)))
+	for i := range times {
+		b.WriteString(string(render(i)))
 	}
 	return node(b.String())
 }

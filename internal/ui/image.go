@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
@@ -32,7 +31,7 @@ func imagePage(v *imageView) node {
 		el("header", class("subject"), el("h1", "", text(v.Image), el("span", class("place"), text(" in "+where)))),
 		section("state", "State",
 			el("dl", "",
-				each(v.digests(), func(d string) node { return fact("Digest", digest(d)) }),
+				each(v.pins(), func(pin string) node { return fact("Digest", digest(pin)) }),
 				fact("Registry", v.registry()),
 				stopFacts(v.Stops, nil, v.Now),
 				fact("Controller", text(v.Controller.Words(v.Now)))),
@@ -43,53 +42,28 @@ func imagePage(v *imageView) node {
 	)
 }
 
-// digests are the current ones: the containers of one tag have the same, once each has it.
-func (v *imageView) digests() []string {
+// pins are the current tags and digests: the containers of one tag have the same, once each has it.
+func (v *imageView) pins() []string {
 	var all []string
-	for _, u := range v.Containers {
-		full := u.Current
-		if u.InStep() && u.Digest != "" {
-			full = u.Digest
-		}
-		if full != "" && len(all) < mostDigests {
-			all = append(all, full)
+	for i := range v.Containers {
+		if pin := v.Containers[i].Pin(); pin != "" && len(all) < mostPins {
+			all = append(all, pin)
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// mostDigests bounds the list of digests: usually there is one, and two during a rollout.
-const mostDigests = 20
+// mostPins bounds the list: usually there is one, and two during a rollout.
+const mostPins = 20
 
-// registry is what the registry last answered, as far as an event is left of it.
+// registry is what the registry last answered. A problem starts with its reason, which is a link.
 func (v *imageView) registry() node {
-	var last *ask.Event
-	for _, u := range v.Containers {
-		if u.Problem != nil && (last == nil || u.Problem.At.After(last.At)) {
-			last = u.Problem
-		}
+	words := v.RegistryWords(v.Now)
+	if last := v.Problem(); last != nil {
+		return together(reason(last.Reason), text(strings.TrimPrefix(words, last.Reason)))
 	}
-	switch {
-	case last == nil && !v.isAnswered():
-		return text("the controller hasn't asked it, as far as the record and events show")
-	case last == nil:
-		return text("no problem was reported in the events that are left")
-	}
-	return together(text("a problem was reported "), moment(&last.At, v.Now), text(", and may be over: "), reason(last.Reason), text(": "+last.Note))
-}
-
-// isAnswered reports whether the record or an event shows a digest, which only the registry knows.
-func (v *imageView) isAnswered() bool {
-	return slices.ContainsFunc(v.Containers, func(u ask.ImageUse) bool { return u.Digest != "" || !u.InStep() }) ||
-		slices.ContainsFunc(v.Events, func(e ask.Event) bool {
-			switch input.Reason(e.Reason) {
-			case input.ImagesOff, input.KindOff, input.InvalidAnnotation, input.Following, input.ReleasedByHand, input.RolledByHand:
-				return false
-			default:
-				return true
-			}
-		})
+	return text(words)
 }
 
 // containers are who runs which digest, and what keeps the others from it.
@@ -99,7 +73,7 @@ func (v *imageView) containers() node {
 		return section("users", "Used by", el("p", "", text("no container follows it: the annotation "+settings.ImagePrefix+"CONTAINER names what a container follows")))
 	}
 	return section("users", "Used by",
-		table("Containers that follow it", []string{"Workload", "Container", "Tags", "State", "Delivered", "Current", "Why", "Quarantine"}, each(shown, v.container)),
+		table("Containers that follow it", []string{"Workload", "Container", "Tags", "State", "Delivered", "Current", "Why", "Quarantine", "Last healthy"}, each(shown, v.container)),
 		rest(len(v.Containers)-len(shown), "further containers"))
 }
 
@@ -108,35 +82,12 @@ func (v *imageView) container(u ask.ImageUse) node {
 		cell("Workload", link(workloadAddress(u.Namespace, u.Workload), u.Workload)),
 		cell("Container", text(u.Container)),
 		cell("Tags", text(u.Spec)),
-		cell("State", v.badge(u)),
+		cell("State", stateBadge(u.State, v.Controller)),
 		cell("Delivered", digest(u.Delivered)),
 		cell("Current", digest(u.Current)),
 		cell("Why", stateWords(u.State, v.Now)),
-		cell("Quarantine", text(quarantineWords(u))))
-}
-
-// badge is the state of the workload, unless that doesn't include the image: the controller may not
-// follow images, or hasn't found one yet.
-func (v *imageView) badge(u ask.ImageUse) node {
-	if u.Delivered == "" && u.State.IsInStep() {
-		return el("span", class("badge"), text("no digest on record"))
-	}
-	return stateBadge(u.State, v.Controller)
-}
-
-// quarantineWords are which digests failed here, and what was healthy before.
-func quarantineWords(u ask.ImageUse) string {
-	var words []string
-	if len(u.Quarantined) > 0 {
-		words = append(words, "failed here: "+strings.Join(u.Quarantined, ", "))
-	}
-	if u.Contested {
-		words = append(words, "another writer keeps restoring its image")
-	}
-	if u.Healthy != "" {
-		words = append(words, "last healthy with "+u.Healthy)
-	}
-	return dashed(strings.Join(words, "; "))
+		cell("Quarantine", text(u.QuarantineWords())),
+		cell("Last healthy", digest(u.Healthy)))
 }
 
 // commands are what a user can find out about the image on a command line.
@@ -153,6 +104,11 @@ func (s *Server) viewImage(ctx context.Context, r request) (page, error) {
 	namespace, ref := r.path["namespace"], r.query.Get("ref")
 	if !s.covers(namespace) {
 		return page{}, errNoPage
+	}
+	if ref == "" {
+		return page{title: "No image", status: http.StatusBadRequest, body: together(
+			el("h1", "", text("No image")),
+			el("p", class("note"), text("The address names no image. Open one from the page of a workload that follows it.")))}, nil
 	}
 	if problem := imageProblem(ref); problem != nil {
 		return badImage(ref, r.query.Get("annotation"), problem), nil

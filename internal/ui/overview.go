@@ -185,7 +185,7 @@ func more(f filter, shown, passed int) node {
 func overviewRow(e entry, c ask.Controller, now time.Time) node {
 	kind, name, _ := strings.Cut(e.Workload, "/")
 	badge := "badge"
-	if !isEstimate(e.State, c) {
+	if c.Vouches(e.State) {
 		badge += " " + groupClass(e.group)
 	}
 	detail := e.State.Message
@@ -233,7 +233,7 @@ func overviewInputs(e entry) node {
 			if !i.InStep() {
 				versions = together(text(i.Delivered), text(" → "), text(i.Current))
 			}
-			return el("div", "", inputLink(e.Namespace, i.Input, nil), text(" "), el("code", "", versions))
+			return el("div", "", inputLink(e.Namespace, i), text(" "), el("code", "", versions))
 		}),
 		when(words != "", el("small", "", text(words))))
 }

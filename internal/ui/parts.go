@@ -36,21 +36,15 @@ func factIf(name, value string) node { return when(value != "", fact(name, text(
 
 // badge is a state in one or two words, with its colour.
 func badge(group ask.Group) node {
-	return el("span", class("badge "+strings.ReplaceAll(string(group), " ", "-")), text(string(group)))
+	return el("span", class("badge "+groupClass(group)), text(string(group)))
 }
 
-// stateBadge is the badge of a state. What isn't known for sure has no colour: no workload is
-// green while the controller is down.
+// stateBadge is the badge of a state. What the controller doesn't vouch for has no colour.
 func stateBadge(s ask.Report, c ask.Controller) node {
-	if isEstimate(s, c) {
-		return el("span", class("badge"), text(string(s.Group())+", an estimate"))
+	if !c.Vouches(s) {
+		return el("span", class("badge"), text(c.GroupWords(s)))
 	}
 	return badge(s.Group())
-}
-
-// isEstimate reports whether the controller doesn't vouch for the state now.
-func isEstimate(s ask.Report, c ask.Controller) bool {
-	return c.State == ask.Down || s.From == ask.FromEstimate || s.From == ask.FromEvent && c.State != ask.Running
 }
 
 // reason is a reason with a link to its description.
@@ -100,26 +94,21 @@ func sourceAddress(namespace, source string) string {
 	return "/source/" + url.PathEscape(namespace) + "/" + url.PathEscape(kind) + "/" + url.PathEscape(name)
 }
 
-// annotatedImage is the page of the image that an annotation names.
-func annotatedImage(namespace string, s ask.Setting) string {
-	return "/image/" + url.PathEscape(namespace) + "?ref=" + url.QueryEscape(s.Value) + "&annotation=" + url.QueryEscape(s.Key)
+// imageAddress is the page of the image that an annotation names.
+func imageAddress(namespace, image, annotation string) string {
+	return "/image/" + url.PathEscape(namespace) + "?ref=" + url.QueryEscape(image) + "&annotation=" + url.QueryEscape(annotation)
 }
 
 // inputLink is an input with a link to its page, if it has one.
-func inputLink(namespace, name string, all []ask.Setting) node {
-	id, err := input.ParseID(name)
+func inputLink(namespace string, i ask.InputStatus) node {
+	id, err := input.ParseID(i.Input)
 	switch {
-	case err != nil:
-		return text(name)
-	case id.IsSource():
-		return link(sourceAddress(namespace, name), name)
+	case err == nil && id.IsSource():
+		return link(sourceAddress(namespace, i.Input), i.Input)
+	case i.Image != "":
+		return link(imageAddress(namespace, i.Image, settings.ImagePrefix+id.Name), i.Input)
 	}
-	for _, s := range all {
-		if s.Key == settings.ImagePrefix+id.Name {
-			return link(annotatedImage(namespace, s), name)
-		}
-	}
-	return text(name)
+	return text(i.Input)
 }
 
 func link(address, words string) node { return el("a", attr("href", address), text(words)) }
@@ -158,7 +147,7 @@ func settingTable(namespace string, all []ask.Setting) node {
 	return section("settings", "Settings", table("Settings", []string{"Setting", "Value", "Set on"}, each(all, func(s ask.Setting) node {
 		value := text(settings.Shorten(s.Value))
 		if strings.HasPrefix(s.Key, settings.ImagePrefix) {
-			value = el("a", attr("href", annotatedImage(namespace, s)), value)
+			value = el("a", attr("href", imageAddress(namespace, s.Value, s.Key)), value)
 		}
 		return row(cell("Setting", el("code", "", text(s.Key))), cell("Value", value), cell("Set on", text("the "+s.On)))
 	})))

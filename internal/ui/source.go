@@ -21,7 +21,7 @@ type sourceView struct {
 // sourcePage is what "lockstep explain" says about a ConfigMap or Secret. Its content is never
 // read for it.
 func sourcePage(v *sourceView) node {
-	hold := holdIn(v.Settings)
+	hold := ask.HoldIn(v.Settings)
 	return together(
 		el("header", class("subject"),
 			el("h1", "", text(v.Source), el("span", class("place"), text(" in namespace "+v.Namespace))),
@@ -100,7 +100,8 @@ func (s *Server) viewSource(ctx context.Context, r request) (page, error) {
 	}
 	v := &sourceView{SourceExplanation: explained, Now: r.now, Shell: s.shell()}
 	v.Actions = s.actions(&r, namespace, explained.Source, sourceAddress(namespace, explained.Source))
-	v.Actions.All = replacing(sourceActions(namespace, explained.Source), r.path["kind"], explained.Settings)
+	held := ask.HoldIn(explained.Settings) != nil
+	v.Actions.All = possible(sourceActions(namespace, explained.Source), held, held)
 	s.grants.check(ctx, v.Actions.All, func(*action) []access.Permission { return onObject(ofSources(id.Kind), namespace, id.Name) })
 	return page{title: explained.Source + " in " + namespace, namespace: namespace, body: sourcePage(v)}, nil
 }

@@ -14,7 +14,7 @@ func sourceViewOf(e ask.SourceExplanation) *sourceView {
 	s := shell{program: "lockstep", installed: ask.Own{Namespace: "tools", Key: "k"}}
 	return &sourceView{
 		SourceExplanation: e, Now: noon(), Shell: s,
-		Actions: actionsView{All: replacing(sourceActions(e.Namespace, e.Source), "configmap", e.Settings), Shell: s, Address: sourceAddress(e.Namespace, e.Source)},
+		Actions: actionsView{All: possible(sourceActions(e.Namespace, e.Source), ask.HoldIn(e.Settings) != nil, ask.HoldIn(e.Settings) != nil), Shell: s, Address: sourceAddress(e.Namespace, e.Source)},
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
@@ -45,18 +44,8 @@ func workloadPage(v *workloadView) node {
 // badges are the state, and the hold of a workload that has nothing to wait for yet.
 func (v *workloadView) badges() node {
 	state := v.NextReport()
-	held := holdIn(v.Settings) != nil && state.Group() != ask.Held
+	held := ask.HoldIn(v.Settings) != nil && state.Group() != ask.Held
 	return together(when(held, together(badge(ask.Held), text(" "))), stateBadge(state, v.Controller))
-}
-
-// holdIn is the annotation that holds, nil without one.
-func holdIn(all []ask.Setting) *ask.Setting {
-	for i := range all {
-		if all[i].Key == settings.Hold {
-			return &all[i]
-		}
-	}
-	return nil
 }
 
 // inputs are what was delivered, and what exists.
@@ -71,21 +60,10 @@ func (v *workloadView) inputs() node {
 }
 
 func (v *workloadView) input(u ask.Use) node {
-	standing, words := "in-step", string(ask.InStep)
-	switch {
-	case !u.Followed:
-		standing, words = "unfollowed", "not followed"
-	case u.Hidden != "":
-		standing, words = "unknown", ask.NotVisible
-	case u.Delivered == "":
-		standing, words = "unknown", "the delivered version isn't known"
-	case !u.InStep():
-		standing, words = "behind", "not delivered"
-	case isEstimate(v.NextReport(), v.Controller):
-		standing, words = "unknown", "in step, an estimate"
-	}
+	group, words := v.Standing(&u)
+	standing := groupClass(group)
 	return el("li", class("input "+standing)+attr("id", "input-"+u.Input),
-		el("h3", "", inputLink(v.Namespace, u.Input, v.Settings), text(" "), el("span", class("badge "+standing), text(words))),
+		el("h3", "", inputLink(v.Namespace, u.InputStatus), text(" "), el("span", class("badge "+standing), text(words))),
 		el("dl", "",
 			when(u.Followed, fact("Delivered", digest(u.Delivered))),
 			fact("Current", v.current(u)),
@@ -158,7 +136,7 @@ func (v *workloadView) commands() []offer {
 	offers = append(offers,
 		offer{"Roll it out at once, even while it is held", command(verbRoll, append(v.Shell.ownKey(), "--now")...)},
 		offer{"Restart its pods even though it is in step", command(verbRoll, append(v.Shell.ownKey(), "--force")...)})
-	if hold := holdIn(v.Settings); hold != nil && hold.On == "namespace" {
+	if hold := ask.HoldIn(v.Settings); hold != nil && hold.On == "namespace" {
 		offers = append(offers, offer{"End the hold of its namespace", v.Shell.lockstep(verbRelease, "namespace/"+v.Namespace)})
 	}
 	offers = append(offers, v.Shell.resume(v.Namespace, v.Workload, v.Stops, v.StoppedVersions)...)
@@ -210,7 +188,7 @@ func (s *Server) viewWorkload(ctx context.Context, r request) (page, error) {
 		v.History = &history
 	}
 	v.Actions = s.actions(&r, namespace, explained.Workload, workloadAddress(namespace, explained.Workload))
-	v.Actions.All = replacing(workloadActions(kind, namespace, explained.Workload, v.Shell), "workload", explained.Settings)
+	v.Actions.All = possible(workloadActions(kind, namespace, explained.Workload, v.Shell), explained.OwnHold, explained.IsReleasable())
 	s.grants.check(ctx, v.Actions.All, func(a *action) []access.Permission {
 		if a.Verb == verbRoll {
 			return toRoll(kind, &explained, s.options.Reader.Own)

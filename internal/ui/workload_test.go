@@ -39,7 +39,7 @@ func waitingWeb() ask.Explanation {
 				InputStatus: ask.InputStatus{Input: "configmap/app", Delivered: "aaa111", Current: "bbb222"}, Followed: true,
 				Places: []string{"envFrom of web"}, ChangedBy: "kubectl-edit", ChangedAt: ago(6 * time.Minute),
 			},
-			{InputStatus: ask.InputStatus{Input: "image/web", Delivered: "ccc333", Current: "ccc333"}, Followed: true, Note: "Quarantined"},
+			{InputStatus: ask.InputStatus{Input: "image/web", Delivered: "ccc333", Current: "ccc333", Image: "registry.example/web:1.x"}, Followed: true, Note: "Quarantined"},
 		},
 		Events: []ask.Event{{At: *ago(time.Minute), Reason: "AwaitsTurn", Note: "it waits", By: "lockstep"}},
 		Notes:  []string{"the namespace is not visible to you"},
@@ -50,7 +50,7 @@ func viewOf(e ask.Explanation) *workloadView {
 	s := shell{program: "lockstep --context lab"}
 	return &workloadView{
 		Explanation: e, Kind: kube.Deployment(), Now: noon(), Shell: s,
-		Actions: actionsView{All: replacing(workloadActions(kube.Deployment(), e.Namespace, e.Workload, s), "workload", e.Settings), Shell: s, Address: workloadAddress(e.Namespace, e.Workload)},
+		Actions: actionsView{All: possible(workloadActions(kube.Deployment(), e.Namespace, e.Workload, s), e.OwnHold, e.IsReleasable()), Shell: s, Address: workloadAddress(e.Namespace, e.Workload)},
 	}
 }
 
@@ -96,12 +96,11 @@ func TestWorkloadPage(t *testing.T) {
 		`<div class="command"><code>lockstep explain deployment/web -n shop --context lab</code>`,
 		`<div class="command"><code>lockstep history deployment/web -n shop -o wide --context lab</code>`,
 		`<div class="command"><code>lockstep hold deployment/web REASON -n shop --context lab</code>`,
-		`<div class="command"><code>lockstep release deployment/web -n shop --reason REASON --context lab</code>`,
 		`<div class="command"><code>lockstep roll deployment/web -n shop --reason REASON --context lab</code>`,
 		`<div class="command"><code>kubectl rollout undo deployment/web -n shop --context lab</code>`,
 		`<form class="action" id="action-hold" method="get" action="/workload/shop/deployment/web">`,
 	)
-	lacks(t, page, "<dialog", "badge held", `<p><span class="badge in-step`)
+	lacks(t, page, "<dialog", "badge held", `<p><span class="badge in-step`, "lockstep release")
 }
 
 // TestNoGreenWhileTheControllerIsDown: what it decided before is an estimate.
@@ -117,9 +116,9 @@ func TestNoGreenWhileTheControllerIsDown(t *testing.T) {
 	e.Controller.State, e.State.From = ask.Running, ask.FromEstimate
 	lacks(t, workloadPage(viewOf(e)), "badge in-step")
 	e.State.From, e.Inputs[1].Hidden = ask.FromRecord, "forbidden"
-	shows(t, workloadPage(viewOf(e)), `<li class="input unknown" id="input-image/web">`)
+	shows(t, workloadPage(viewOf(e)), `<li class="input " id="input-image/web">`)
 	e.Inputs[1].Hidden, e.Inputs[1].Delivered = "", ""
-	shows(t, workloadPage(viewOf(e)), "the delivered version isn&#39;t known")
+	shows(t, workloadPage(viewOf(e)), "no version is on record")
 	e.Estimate = &ask.Report{Reason: "QuietWindow", Message: "soon", Ends: "quiet", From: ask.FromEstimate}
 	page = workloadPage(viewOf(e))
 	shows(t, page, "waiting, an estimate", "soon; the controller has not said so yet", "it ends with quiet")
@@ -131,14 +130,14 @@ func TestHeldWithoutAChange(t *testing.T) {
 	t.Parallel()
 	e := waitingWeb()
 	e.State = ask.Report{Reason: "InStep", From: ask.FromRecord}
-	e.Settings = []ask.Setting{{Key: settings.Hold, Value: "release freeze", On: "workload"}}
+	e.Settings, e.OwnHold = []ask.Setting{{Key: settings.Hold, Value: "release freeze", On: "workload"}}, true
 	page := workloadPage(viewOf(e))
 	shows(t, page, `<p><span class="badge held">held</span> <span class="badge in-step">in step</span></p>`, "release freeze</td>",
-		"lockstep hold deployment/web REASON -n shop --overwrite --context lab")
-	e.Settings[0].On = "namespace"
+		"lockstep hold deployment/web REASON -n shop --overwrite --context lab", "lockstep release deployment/web -n shop --reason REASON --context lab")
+	e.Settings[0].On, e.OwnHold = "namespace", false
 	page = workloadPage(viewOf(e))
 	shows(t, page, `<span class="badge held">held</span>`, "lockstep release namespace/shop --context lab")
-	lacks(t, page, "--overwrite")
+	lacks(t, page, "--overwrite", "lockstep release deployment/web")
 }
 
 // TestTimeline: each revision says what it was given, by whom, and how many pods run it.
@@ -269,12 +268,11 @@ func TestForbidden(t *testing.T) {
 	v.Actions.Asked = askedIn(url.Values{"do": {"hold"}, "reason": {"x"}})
 	v.Actions.All[1].Unchecked = "no answer"
 	page := workloadPage(v)
-	shows(t, page, "You lack the permission to patch deployments.apps/web in shop", "isn&#39;t known: no answer", `id="action-release"`)
+	shows(t, page, "You lack the permission to patch deployments.apps/web in shop", "isn&#39;t known: no answer", `id="action-roll"`)
 	lacks(t, page, `id="action-hold"`, "<dialog")
 }
 
-// TestAnswers: success, failure and a rollout that wasn't necessary look different, and a reason
-// that may be needed again stays.
+// TestAnswers: success and failure look different, and a reason that may be needed again stays.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	v := viewOf(waitingWeb())
@@ -282,12 +280,8 @@ func TestAnswers(t *testing.T) {
 	page := workloadPage(v)
 	shows(t, page, `<section class="answer done"`, "rolled out: configmap/app~1", `<div class="command"><code>lockstep roll</code>`)
 	lacks(t, page, "why not")
-	v.Actions.Answer.Output = "Deployment shop/web is in step: on record as delivered is configmap/app~1; --force rolls it out all the same"
-	page = workloadPage(v)
-	shows(t, page, `<section class="answer nothing"`, "Nothing was rolled out", `value="why not"`)
-	lacks(t, page, "answer done")
 	v.Actions.Answer.Problem = "it is held"
 	page = workloadPage(v)
-	shows(t, page, `<section class="answer failed"`, "<p>it is held</p>", "is in step", "lockstep roll", `value="why not"`)
-	lacks(t, page, "answer done", "Nothing was")
+	shows(t, page, `<section class="answer failed"`, "<p>it is held</p>", "lockstep roll", `value="why not"`)
+	lacks(t, page, "answer done")
 }

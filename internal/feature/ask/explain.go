@@ -38,7 +38,9 @@ type Explanation struct {
 	Window *Window     `json:"window,omitempty"`
 	// Settings are the annotations with the requests.
 	Settings []Setting `json:"settings,omitempty"`
-	Inputs   []Use     `json:"inputs,omitempty"`
+	// OwnHold is true when the workload itself is held, even if an undo removed the annotation.
+	OwnHold bool  `json:"ownHold,omitempty"`
+	Inputs  []Use `json:"inputs,omitempty"`
 	// Warnings were reported in addition, and don't stop a rollout.
 	Warnings []Event `json:"warnings,omitempty"`
 	// Events are Lockstep's events, and those of its commands, oldest first.
@@ -53,6 +55,33 @@ type Setting struct {
 	Value string `json:"value"`
 	// On is "workload" or "namespace".
 	On string `json:"on"`
+}
+
+// HoldIn is the annotation that holds, nil without one. That of a workload comes before that of
+// its namespace.
+func HoldIn(all []Setting) *Setting {
+	for i := range all {
+		if all[i].Key == settings.Hold {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// IsReleasable reports whether a release of the workload changes something: it is held itself, or
+// doesn't get a version until it is released.
+func (e *Explanation) IsReleasable() bool {
+	for i := range e.Inputs {
+		if e.Inputs[i].Undone {
+			return true
+		}
+	}
+	switch input.Reason(e.State.Reason) {
+	case input.Undone, input.Contested, input.Quarantined:
+		return true
+	default:
+		return e.OwnHold
+	}
 }
 
 // Use is one input, and how the workload uses it.
@@ -71,6 +100,8 @@ type Use struct {
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
 	// Note is what prevents its delivery.
 	Note string `json:"note,omitempty"`
+	// Undone is true when it was delivered and reverted.
+	Undone bool `json:"undone,omitempty"`
 }
 
 // Situation is what was read about one workload.
@@ -115,6 +146,7 @@ func Explain(s Situation) Explanation {
 	if hold := s.Live.Hold(); hold != "" && e.State.Reason != string(input.Held) {
 		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": a change waits until that ends")
 	}
+	e.OwnHold = s.Live.Intent.Held || s.Live.Template.Hold.On
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
 	if e.State.IsInStep() && (s.Live.Intent.Observe || s.Fleet.Observe) {
 		e.Meaning = "It is only observed: what exists counts as given, and Lockstep restarts no pod for it."
@@ -163,9 +195,9 @@ func (s *Situation) told() Report {
 	return live
 }
 
-// isBlind reports whether the estimate is only in step because its inputs can't be read.
+// isBlind reports whether the estimate only says what can't be read: the inputs, or the record.
 func (s *Situation) isBlind(estimate string) bool {
-	return !s.Recorded && len(s.Hidden) > 0 && estimate == string(input.InStep)
+	return !s.Recorded && (len(s.Hidden) > 0 && estimate == string(input.InStep) || !s.Readable && estimate == string(input.Baseline))
 }
 
 // live is the controller's own decision, based on what can be read now.
@@ -239,8 +271,14 @@ func (s *Situation) uses() []Use {
 			all[f.ID] = s.found(all[f.ID], f)
 		}
 	}
+	for _, request := range s.Live.Intent.Images {
+		if id := input.Image(request.Container); all[id].Input == "" {
+			all[id] = Use{InputStatus: InputStatus{Input: id.String()}, Followed: !s.Fleet.ImagesOff, Note: "not on record"}
+		}
+	}
 	uses := make([]Use, 0, len(all))
 	for id, u := range all {
+		u.Image = imageOf(u.Input, s.Live.Intent)
 		u.Places, u.Hidden = s.Places[id], s.Hidden[id]
 		if writer := s.Writers[id]; writer.Manager != "" {
 			u.ChangedBy, u.ChangedAt = writer.Manager, known(writer.At)
@@ -259,6 +297,7 @@ func (s *Situation) found(u Use, f input.Finding) Use {
 	}
 	for _, bar := range f.Bars {
 		u.Note = join(u.Note, string(bar.Reason))
+		u.Undone = u.Undone || bar.Reason == input.Undone
 	}
 	if _, known := s.Entry.Inputs[f.ID]; s.Recorded && !s.Entry.TooNew && !known && f.Reason != input.Unreadable {
 		u.Note = "not on record"

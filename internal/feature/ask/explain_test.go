@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
@@ -38,6 +39,9 @@ func TestExplainTellsOfAHold(t *testing.T) {
 			})
 			if diff := cmp.Diff(tc.want, e.Notes); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+			}
+			if held := name != "None"; e.OwnHold != held {
+				t.Errorf("%s: it is held itself: %t", tc.reason, e.OwnHold)
 			}
 		})
 	}
@@ -92,5 +96,55 @@ func TestEstimateOfSettings(t *testing.T) {
 				t.Errorf("%s: estimate %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestReverted: an input that was reverted isn't in step, and the workload can be released.
+func TestReverted(t *testing.T) {
+	t.Parallel()
+	finding := input.Finding{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Undone, Bars: []input.Bar{{Reason: input.Undone}}}
+	explain := func(f input.Finding) ask.Explanation {
+		return ask.Explain(ask.Situation{
+			Workload: workload(kube.Deployment(), time.Time{}), Recorded: true, Readable: true, Entry: record.Entry{Decision: record.Decision{Reason: input.InStep}},
+			Live: rollouts.Observation{Assessment: input.Assessment{Findings: []input.Finding{f}}},
+		})
+	}
+	if e := explain(finding); !e.Inputs[0].Undone || !e.IsReleasable() {
+		t.Errorf("it is releasable: %t, with %+v", e.IsReleasable(), e.Inputs[0])
+	}
+	finding.Bars = nil
+	if e := explain(finding); e.Inputs[0].Undone || e.IsReleasable() {
+		t.Errorf("without a reversal it is releasable: %t, with %+v", e.IsReleasable(), e.Inputs[0])
+	}
+}
+
+// TestUnresolvedImage: an image whose digest nobody knows is an input all the same.
+func TestUnresolvedImage(t *testing.T) {
+	t.Parallel()
+	image, err := tagspec.ParseImage("registry.example/app:1.x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := ask.Explain(ask.Situation{
+		Workload: workload(kube.Deployment(), time.Time{}), Readable: true,
+		Live: rollouts.Observation{Intent: settings.Intent{Images: []settings.ImageRequest{{Container: "app", Image: image}}}},
+	})
+	want := []ask.Use{{InputStatus: ask.InputStatus{Input: "image/app", Image: "registry.example/app:1.x"}, Followed: true, Note: "not on record"}}
+	if diff := cmp.Diff(want, e.Inputs); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestUnreadableRecord: a first look at what may be on record long since says nothing.
+func TestUnreadableRecord(t *testing.T) {
+	t.Parallel()
+	for readable, want := range map[bool]string{true: "no controller has looked at it yet", false: "the record cannot be read with your permissions, and no event is left that says more"} {
+		e := ask.Explain(ask.Situation{
+			Workload: workload(kube.Deployment(), time.Time{}), Readable: readable,
+			Live: rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Record, Reason: input.Baseline}}}},
+		})
+		if e.State.Reason != ask.NotOnRecord || e.State.Message != want || (e.Estimate != nil) != readable {
+			t.Errorf("readable %t: %+v, estimate %+v", readable, e.State, e.Estimate)
+		}
 	}
 }

@@ -37,6 +37,42 @@ func (g Group) Rank() int { return slices.Index(Groups(), g) }
 //go:noinline
 func compareStates(a, b *Report) int { return a.Group().Rank() - b.Group().Rank() }
 
+// Vouches reports whether the controller vouches for a state now. One that it doesn't vouch for is
+// an estimate: no workload is in step for sure while the controller is down.
+func (c Controller) Vouches(s Report) bool {
+	return c.State != Down && s.From != FromEstimate && (s.From != FromEvent || c.State == Running)
+}
+
+// GroupWords is the group of a state, in words.
+func (c Controller) GroupWords(s Report) string {
+	if !c.Vouches(s) {
+		return string(s.Group()) + estimated
+	}
+	return string(s.Group())
+}
+
+const estimated = ", an estimate"
+
+// Standing is how an input of the workload stands, in words. Its group is empty when that isn't
+// known for sure.
+func (e *Explanation) Standing(u *Use) (Group, string) {
+	switch {
+	case !u.Followed:
+		return "", "not followed"
+	case u.Hidden != "":
+		return "", NotVisible
+	case u.Delivered == "":
+		return "", "no version is on record"
+	case u.Undone:
+		return Undone, string(Undone)
+	case !u.InStep():
+		return Behind, "not delivered"
+	case !e.Controller.Vouches(e.NextReport()):
+		return "", string(InStep) + estimated
+	}
+	return InStep, string(InStep)
+}
+
 // Group is the group of a decision.
 func (s Report) Group() Group {
 	if s.IsSettled() {

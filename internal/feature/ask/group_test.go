@@ -53,6 +53,31 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// TestStanding: only what the controller vouches for has a group, and what was reverted isn't in step.
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	same, other := InputStatus{Delivered: "a", Current: "a"}, InputStatus{Delivered: "a", Current: "b"}
+	for name, tc := range map[string]struct {
+		use   Use
+		state string
+		want  Group
+		words string
+	}{
+		"InStep":    {Use{InputStatus: same, Followed: true}, Running, InStep, "in step"},
+		"Down":      {Use{InputStatus: same, Followed: true}, Down, "", "in step, an estimate"},
+		"Behind":    {Use{InputStatus: other, Followed: true}, Running, Behind, "not delivered"},
+		"Undone":    {Use{InputStatus: same, Followed: true, Undone: true}, Running, Undone, "undone"},
+		"Hidden":    {Use{InputStatus: same, Followed: true, Hidden: "forbidden"}, Running, "", NotVisible},
+		"Unknown":   {Use{Followed: true}, Running, "", "no version is on record"},
+		"Unrelated": {Use{InputStatus: same}, Running, "", "not followed"},
+	} {
+		e := Explanation{Controller: Controller{State: tc.state}, State: Report{Reason: string(input.InStep), From: FromRecord}}
+		if group, words := e.Standing(&tc.use); group != tc.want || words != tc.words {
+			t.Errorf("%s: %q, %q", name, group, words)
+		}
+	}
+}
+
 // TestTroubleFirst: the order of rows is that of groups, and then of names.
 func TestTroubleFirst(t *testing.T) {
 	t.Parallel()

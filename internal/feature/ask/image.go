@@ -46,10 +46,12 @@ type ImageUse struct {
 	// Spec is the annotation: the repository and the wanted tags.
 	Spec  string `json:"spec"`
 	State Report `json:"state"`
-	// Digest is the delivered digest in full, empty when none is on record.
+	// Digest is the delivered digest in full, empty when none is on record, and Tag its tag, empty
+	// when that isn't known.
 	Digest string `json:"digest,omitempty"`
+	Tag    string `json:"tag,omitempty"`
 	// Problem is what kept the registry from answering, or what it refused, by the last event that
-	// the API server still has. It may be over.
+	// the API server still has and that no answer followed. It may be over.
 	Problem *Event `json:"problem,omitempty"`
 	// Quarantined are the beginnings of digests whose rollout failed here, the last one at the end.
 	Quarantined []string `json:"quarantined,omitempty"`
@@ -91,6 +93,33 @@ func (r *Reader) Image(ctx context.Context, namespace, image string) (ImageExpla
 	return e, ctx.Err()
 }
 
+// Problem is the newest problem of the containers with the registry, nil without one.
+func (e *ImageExplanation) Problem() *Event {
+	var last *Event
+	for _, u := range e.Containers {
+		if u.Problem != nil && (last == nil || u.Problem.At.After(last.At)) {
+			last = u.Problem
+		}
+	}
+	return last
+}
+
+// isAnswered reports whether the record or an event shows a digest, which only the registry knows.
+func (e *ImageExplanation) isAnswered() bool {
+	return slices.ContainsFunc(e.Containers, func(u ImageUse) bool { return u.Digest != "" || !u.InStep() }) ||
+		slices.ContainsFunc(e.Events, Event.isAnswer)
+}
+
+// isAnswer reports whether an event about an image shows that the registry has answered.
+func (e Event) isAnswer() bool {
+	switch input.Reason(e.Reason) {
+	case input.Unresolved, input.ImagesOff, input.KindOff, input.InvalidAnnotation, input.Following, input.ReleasedByHand, input.RolledByHand:
+		return false
+	default:
+		return true
+	}
+}
+
 // wantedImage reports whether a request is for the image.
 func wantedImage(text string) (func(tagspec.Image) bool, error) {
 	if image, err := tagspec.ParseImage(text); err == nil {
@@ -121,9 +150,9 @@ func (k Known) imageUses(wanted func(tagspec.Image) bool) (all []ImageUse, event
 				Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name, Container: request.Container, Spec: request.Image.String(),
 			}
 			use.State = states[use.Namespace+"/"+use.Workload]
-			use.recorded(k, w)
+			use.recorded(k, w, request.Image.Spec)
 			told := about(k.Events[w.UID], request)
-			use.Problem = lastOf(told, input.Unresolved)
+			use.Problem = lastProblem(told)
 			all, events = append(all, use), append(events, told...)
 		}
 	}
@@ -135,19 +164,26 @@ func (k Known) imageUses(wanted func(tagspec.Image) bool) (all []ImageUse, event
 }
 
 // recorded adds what is on record of the container's image.
-func (u *ImageUse) recorded(k Known, w cluster.Header) {
+func (u *ImageUse) recorded(k Known, w cluster.Header, wanted tagspec.Spec) {
 	id := input.Image(u.Container)
 	u.Input = id.String()
 	entry, _ := k.entry(w)
 	given, found := entry.Inputs[id]
-	if !found {
+	if u.Image = u.Spec; !found {
+		if u.State.IsInStep() { // the workload's other inputs are
+			u.State = Report{Reason: NotOnRecord, Message: "no digest is on record", Ends: input.Ends(input.Unresolved), From: FromRecord}
+		}
 		return
 	}
 	u.InputStatus = inputOnRecord(id, given)
+	u.Image = u.Spec
+	memo := images.ParseMemo(given.Memo)
 	if !given.Version.IsZero() {
 		u.Digest = given.Version.String()
+		if u.Tag, _ = wanted.Exact(); memo.Healthy.Digest == u.Digest {
+			u.Tag = memo.Healthy.Tag
+		}
 	}
-	memo := images.ParseMemo(given.Memo)
 	u.Quarantined, u.Contested = memo.Bad, memo.Contested
 	if memo.Healthy != (images.Pin{}) {
 		u.Healthy = memo.Healthy.Tag + "@" + memo.Healthy.Digest
@@ -168,13 +204,17 @@ func about(told []announce.Reported, request settings.ImageRequest) []Event {
 	return all
 }
 
-// lastOf is the newest event of a reason, nil without one.
-func lastOf(events []Event, reason input.Reason) *Event {
+// lastProblem is the newest event about a registry that didn't answer, nil without one or when a
+// digest was delivered since.
+func lastProblem(events []Event) *Event {
 	var last *Event
 	for i, e := range events {
-		if e.Reason == string(reason) && (last == nil || !e.At.Before(last.At)) {
+		if slices.Contains([]input.Reason{input.Unresolved, input.Reloaded, input.WouldReload}, input.Reason(e.Reason)) && (last == nil || !e.At.Before(last.At)) {
 			last = &events[i]
 		}
+	}
+	if last == nil || last.Reason != string(input.Unresolved) {
+		return nil
 	}
 	return last
 }

@@ -71,7 +71,55 @@ func TestImageUses(t *testing.T) {
 	if u := uses[1]; u.Problem == nil || !strings.Contains(u.Problem.Note, "the registry refuses") || len(events) != 1 {
 		t.Errorf("the problem is %+v, and the events are %v", u.Problem, events)
 	}
+	if u := uses[1]; u.State.Reason != NotOnRecord || u.Tag != "" || uses[0].Tag != "latest" {
+		t.Errorf("an image that isn't on record is %+v", u)
+	}
 	if _, err := wantedImage("<script>"); err == nil {
 		t.Error("no image is taken for one")
+	}
+}
+
+// TestRegistryWasAsked: that there was no problem is only said where the registry has answered.
+func TestRegistryWasAsked(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		use   ImageUse
+		event string
+		asked bool
+	}{
+		"Never":     {ImageUse{State: Report{Reason: "NotOnRecord"}}, "", false},
+		"Off":       {ImageUse{State: Report{Reason: "ImagesOff"}}, "ImagesOff", false},
+		"Delivered": {ImageUse{Digest: "sha256:aaa"}, "", true},
+		"Due":       {ImageUse{InputStatus: InputStatus{Delivered: "unknown", Current: "bbb222"}}, "", true},
+		"Event":     {ImageUse{}, "Pinned", true},
+	} {
+		e := ImageExplanation{Containers: []ImageUse{tc.use}}
+		if tc.event != "" {
+			e.Events = []Event{{Reason: tc.event}}
+		}
+		if got := strings.Contains(e.RegistryWords(time.Time{}), "no problem was reported"); got != tc.asked {
+			t.Errorf("%s: %s", name, e.RegistryWords(time.Time{}))
+		}
+	}
+}
+
+// TestProblemIsOver: a delivered digest is an answer of the registry, and what is only told again isn't.
+func TestProblemIsOver(t *testing.T) {
+	t.Parallel()
+	at := func(minute int, reason input.Reason) Event {
+		return Event{At: time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC), Reason: string(reason)}
+	}
+	for name, tc := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"Over":      {[]Event{at(1, input.Unresolved), at(2, input.Reloaded)}, false},
+		"Again":     {[]Event{at(1, input.Unresolved), at(2, input.Reloaded), at(3, input.Unresolved)}, true},
+		"ToldAgain": {[]Event{at(1, input.Unresolved), at(2, input.Held)}, true},
+		"Never":     {[]Event{at(1, input.Reloaded)}, false},
+	} {
+		if got := lastProblem(tc.events) != nil; got != tc.want {
+			t.Errorf("%s: a problem: %t", name, got)
+		}
 	}
 }

@@ -29,6 +29,8 @@ type InputStatus struct {
 	// object doesn't exist, "unknown" when no controller saw the delivered version.
 	Delivered string `json:"delivered"`
 	Current   string `json:"current"`
+	// Image is what a container follows, such as "registry.example/app:1.4.*"; empty for a source.
+	Image string `json:"image,omitempty"`
 }
 
 // InStep reports whether the current version was delivered.
@@ -68,6 +70,9 @@ func StatusOf(k Known) []Summary {
 		row.State = k.Serves.State(row.State, w.Key, intent.Mode == settings.Follow || hasSource(entry), len(intent.Images) > 0)
 		row.State = lines.precise(row.State, w.Key, entry)
 		row.Inputs = k.Serves.inputs(row, entry)
+		for i := range row.Inputs {
+			row.Inputs[i].Image = imageOf(row.Inputs[i].Input, intent)
+		}
 		rows = append(rows, row)
 	}
 	sorting.By(rows, func(a, b Summary) int {
@@ -122,6 +127,16 @@ func inputsOnRecord(e record.Entry) []InputStatus {
 	}
 	sorting.By(all, func(a, b InputStatus) int { return cmp.Compare(a.Input, b.Input) })
 	return all
+}
+
+// imageOf is what the annotation asks for, empty for an input that isn't an image.
+func imageOf(name string, intent settings.Intent) string {
+	for _, request := range intent.Images {
+		if input.Image(request.Container).String() == name {
+			return request.Image.String()
+		}
+	}
+	return ""
 }
 
 func inputOnRecord(id input.ID, given record.Delivered) InputStatus {

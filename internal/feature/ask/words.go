@@ -101,7 +101,7 @@ func (s Report) NextWords(c Controller, now time.Time) string {
 
 // NextReport is the decision whose end matters to the user: the estimate, where the controller has
 // decided something else before.
-func (e Explanation) NextReport() Report {
+func (e *Explanation) NextReport() Report {
 	if e.Estimate != nil && e.State.Reason != NotOnRecord {
 		return *e.Estimate
 	}
@@ -182,6 +182,41 @@ func (u Use) NowWords() string {
 		words += " " + u.Note
 	}
 	return words
+}
+
+// RegistryWords is what the registry last answered, as far as the record and events tell.
+func (e *ImageExplanation) RegistryWords(now time.Time) string {
+	switch last := e.Problem(); {
+	case last != nil:
+		return last.Reason + " " + Age(&last.At, now) + " ago, and may be over: " + last.Note
+	case !e.isAnswered():
+		return "the controller hasn't asked it, as far as the record and events show"
+	}
+	return "no problem was reported in the events that are left"
+}
+
+// Pin is the current tag and digest, as far as they are known: of one that isn't delivered yet only
+// the beginning of the digest is on record.
+func (u *ImageUse) Pin() string {
+	switch {
+	case u.Digest == "", !u.InStep():
+		return u.Current
+	case u.Tag == "":
+		return u.Digest
+	}
+	return u.Tag + "@" + u.Digest
+}
+
+// QuarantineWords is what keeps a digest from the container.
+func (u *ImageUse) QuarantineWords() string {
+	words := ""
+	if len(u.Quarantined) > 0 {
+		words = "failed here: " + strings.Join(u.Quarantined, ", ")
+	}
+	if u.Contested {
+		words = join(words, "another writer keeps restoring its image")
+	}
+	return orNothing(words)
 }
 
 // ChangedWords is when and by whom an input was changed.

@@ -218,3 +218,17 @@ func TestOverviewEscapes(t *testing.T) {
 		}
 	}
 }
+
+// TestInputLinks: a source and an image lead to their pages, and what has none is a text.
+func TestInputLinks(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ input, image, want string }{
+		{"configmap/app", "", `<a href="/source/shop/configmap/app">configmap/app</a>`},
+		{"image/web", "registry.example/web:1.x", `<a href="/image/shop?ref=registry.example%2Fweb%3A1.x&amp;annotation=image.lockstep.dev%2Fweb">image/web</a>`},
+		{"image/web", "", "image/web"},
+	} {
+		if got := inputLink("shop", ask.InputStatus{Input: tc.input, Image: tc.image}); string(got) != tc.want {
+			t.Errorf("%s of %q is %s, want %s", tc.input, tc.image, got, tc.want)
+		}
+	}
+}

@@ -74,6 +74,13 @@ func TestImageUses(t *testing.T) {
 	if u := uses[1]; u.State.Reason != NotOnRecord || u.Tag != "" || uses[0].Tag != "latest" {
 		t.Errorf("an image that isn't on record is %+v", u)
 	}
+	for _, row := range StatusOf(known) {
+		for _, i := range row.Inputs {
+			if want := "docker.io/library/nginx:latest"; i.Image != want {
+				t.Errorf("%s of %s follows %q, want %q", i.Input, row.Workload, i.Image, want)
+			}
+		}
+	}
 	if _, err := wantedImage("<script>"); err == nil {
 		t.Error("no image is taken for one")
 	}

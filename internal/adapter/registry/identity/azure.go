@@ -14,7 +14,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
@@ -30,7 +29,7 @@ const (
 
 // Azure provides credentials for ACR. The zero value is ready.
 type Azure struct {
-	// Identity is this program's identity; nil uses the default chain.
+	// Identity is this program's identity; nil uses azureChain.
 	Identity azcore.TokenCredential
 	// Transport connects to the registry; nil is the default one.
 	Transport http.RoundTripper
@@ -71,7 +70,7 @@ func isAzure(host string) bool {
 func (a *Azure) exchange(ctx context.Context, host string) (keychain.Credential, time.Time, error) {
 	who := a.Identity
 	if who == nil {
-		found, err := azidentity.NewDefaultAzureCredential(nil)
+		found, err := azureChain(azcore.ClientOptions{})
 		if err != nil {
 			return keychain.Credential{}, time.Time{}, err
 		}

@@ -63,8 +63,9 @@ type Server struct {
 	board   *board
 	token   string
 	files   map[string]file
-	// lives limits the live connections.
+	// lives limits the live connections, and again is how often they make a page without a change.
 	lives chan struct{}
+	again time.Duration
 	now   func() time.Time
 	// grants are the user's permissions, and outcomes how actions went.
 	grants   *grants
@@ -82,7 +83,7 @@ func newServer(o Options, from answers, b *board) *Server {
 	return &Server{
 		options: o, answers: from, board: b, now: o.Reader.Now,
 		token: base64.RawURLEncoding.EncodeToString(secret),
-		files: staticFiles(), lives: make(chan struct{}, mostLives), grants: newGrants(o.Can, o.Reader.Now),
+		files: staticFiles(), lives: make(chan struct{}, mostLives), again: againEvery, grants: newGrants(o.Can, o.Reader.Now),
 	}
 }
 

@@ -149,10 +149,10 @@ func listen(ctx context.Context, port int, program string, given *pflag.FlagSet)
 		if err != nil {
 			continue
 		}
-		return nil, errors.Join(usageError{fmt.Errorf("--port %d: the port is in use; %d is free: %s", port, next,
-			shellWords(append([]string{program, "ui", "--port", strconv.Itoa(next)}, otherFlags(given, "port")...)))}, free.Close())
+		return nil, errors.Join(fmt.Errorf("--port %d: the port is in use; %d is free: %s", port, next,
+			shellWords(append([]string{program, "ui", "--port", strconv.Itoa(next)}, otherFlags(given, "port")...))), free.Close())
 	}
-	return nil, usageError{fmt.Errorf("--port %d: the port is in use; without the flag, a free one is found", port)}
+	return nil, fmt.Errorf("--port %d: the port is in use; without the flag, a free one is found", port)
 }
 
 // otherFlags are the flags that the user gave, without one of them.

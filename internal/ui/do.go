@@ -67,8 +67,19 @@ type requested struct {
 	address string
 }
 
-// errOutOfScope refuses an action on what the pages don't show.
-var errOutOfScope = errors.New("this page is about another namespace")
+// outOfScope is the error about a namespace that the pages don't show.
+type outOfScope struct {
+	within, namespace string
+	shell             shell
+}
+
+func (e outOfScope) Error() string {
+	command := func(scope ...string) string {
+		return e.shell.lockstep(slices.Concat([]string{"ui"}, scope, e.shell.own())...)
+	}
+	return fmt.Sprintf("These pages show only namespace %s. To see namespace %s, run %q. To see all namespaces, run %q.",
+		e.within, e.namespace, command("-n", e.namespace), command("-A"))
+}
 
 // requestedIn reads a confirmed action. It is the command that the page has shown.
 func requestedIn(form url.Values, kinds []kube.Kind, within string, s shell) (requested, error) {
@@ -81,7 +92,7 @@ func requestedIn(form url.Values, kinds []kube.Kind, within string, s shell) (re
 		return requested{}, fmt.Errorf("%q: want KIND/NAME: %s", target, wrong[0])
 	}
 	if within != "" && within != namespace {
-		return requested{}, errOutOfScope
+		return requested{}, outOfScope{within, namespace, s}
 	}
 	var actions []action
 	r := requested{reason: cleanReason(form.Get("reason")), address: sourceAddress(namespace, target)}
@@ -135,8 +146,8 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request) {
 	kinds := s.kindsFor(r.Context(), r.PostForm.Get("target"))
 	asked, err := requestedIn(r.PostForm, kinds, s.options.Scope.Namespace, s.shell())
 	switch {
-	case errors.Is(err, errOutOfScope):
-		refuse(w, http.StatusForbidden, capital(err.Error())+".")
+	case errors.As(err, &outOfScope{}):
+		refuse(w, http.StatusForbidden, err.Error())
 		return
 	case err != nil:
 		refuse(w, http.StatusBadRequest, err.Error())

@@ -151,9 +151,6 @@ func (v *imageView) commands() []offer {
 // viewImage is the page of an image.
 func (s *Server) viewImage(ctx context.Context, r request) (page, error) {
 	namespace, ref := r.path["namespace"], r.query.Get("ref")
-	if !s.covers(namespace) {
-		return page{}, errNoPage
-	}
 	if problem := imageProblem(ref); problem != nil {
 		return badImage(ref, r.query.Get("annotation"), problem), nil
 	}

@@ -81,6 +81,8 @@ func problemPage(err error) page {
 	switch {
 	case errors.Is(err, errNoPage):
 		title, status = "No such page", http.StatusNotFound
+	case errors.As(err, &outOfScope{}):
+		title, status = "Another namespace", http.StatusNotFound
 	case apierrors.IsNotFound(err):
 		title, status = "It doesn't exist", http.StatusNotFound
 	case apierrors.IsForbidden(err):

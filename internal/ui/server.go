@@ -228,7 +228,10 @@ func (s *Server) make(ctx context.Context, address *url.URL) page {
 	defer cancel()
 	p, err := page{}, errNoPage
 	view, path, found := s.match(address)
-	if found {
+	switch namespace := path["namespace"]; {
+	case found && namespace != "" && !s.covers(namespace):
+		err = outOfScope{s.options.Scope.Namespace, namespace, s.shell()}
+	case found:
 		p, err = view(ctx, request{path: path, query: address.Query(), now: s.now()})
 	}
 	if err != nil {

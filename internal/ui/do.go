@@ -68,17 +68,13 @@ type requested struct {
 }
 
 // outOfScope is the error about a namespace that the pages don't show.
-type outOfScope struct {
-	within, namespace string
-	shell             shell
-}
+type outOfScope string
 
-func (e outOfScope) Error() string {
-	command := func(scope ...string) string {
-		return e.shell.lockstep(slices.Concat([]string{"ui"}, scope, e.shell.own())...)
-	}
-	return fmt.Sprintf("These pages show only namespace %s. To see namespace %s, run %q. To see all namespaces, run %q.",
-		e.within, e.namespace, command("-n", e.namespace), command("-A"))
+func (e outOfScope) Error() string { return string(e) }
+
+func newOutOfScope(within, namespace string, s shell) error {
+	return outOfScope("These pages show only namespace " + within + ". To see this one, run: " +
+		s.lockstep(append([]string{"ui", "-n", namespace}, s.own()...)...) + " (or -A instead of -n for all namespaces)")
 }
 
 // requestedIn reads a confirmed action. It is the command that the page has shown.
@@ -92,7 +88,7 @@ func requestedIn(form url.Values, kinds []kube.Kind, within string, s shell) (re
 		return requested{}, fmt.Errorf("%q: want KIND/NAME: %s", target, wrong[0])
 	}
 	if within != "" && within != namespace {
-		return requested{}, outOfScope{within, namespace, s}
+		return requested{}, newOutOfScope(within, namespace, s)
 	}
 	var actions []action
 	r := requested{reason: cleanReason(form.Get("reason")), address: sourceAddress(namespace, target)}
@@ -146,7 +142,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request) {
 	kinds := s.kindsFor(r.Context(), r.PostForm.Get("target"))
 	asked, err := requestedIn(r.PostForm, kinds, s.options.Scope.Namespace, s.shell())
 	switch {
-	case errors.As(err, &outOfScope{}):
+	case errors.As(err, new(outOfScope)):
 		refuse(w, http.StatusForbidden, err.Error())
 		return
 	case err != nil:

@@ -148,7 +148,7 @@ func (w *watches) headers() (all []cluster.Header, notes []string, whole bool, e
 		m.Each(func(c *copied) { all = append(all, c.header) })
 	}
 	if !listed {
-		err = denied
+		err = w.scope.Denied(denied)
 	}
 	return all, notes, whole, err
 }

@@ -86,7 +86,7 @@ func TestPortInUse(t *testing.T) {
 // markup runs a script wherever a text isn't escaped.
 const markup = `</td></script><script>alert("script")</script><img src=x onerror='alert("image")'><a href="javascript:alert('link')">'"` + "`"
 
-// TestHostileTexts: what others write into the cluster is text, and no longer than a page can show.
+// TestHostileTexts: what others write into the cluster is text, and no longer or wider than a page can show.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -99,6 +99,8 @@ func TestHostileTexts(t *testing.T) {
 	if err := s.Client.Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
+	longest := strings.Repeat("w", 63)
+	s.app(t, longest, auto)
 	s.run(t)
 	s.AwaitRecord(t, testkit.Web, "configmap/app")
 	s.SetConfig(t, "app", "key", "2")
@@ -119,10 +121,13 @@ func TestHostileTexts(t *testing.T) {
 		workload: {"before" + markup[:20], "noted" + markup[:20]},
 		workload + "?do=hold&reason=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E": {"<img src=x onerror=alert(1)>"},
 		"/source/" + s.Namespace + "/configmap/app":                       {"before" + markup[:20]},
+		"/workload/" + s.Namespace + "/deployment/" + longest:             nil,
+		"/source/" + s.Namespace + "/configmap/" + longest:                nil,
 	} {
 		user.checkHarmless(t, page)
 		v.visit(page)
 		v.AwaitText(texts...)
+		v.checkFits(t, page)
 	}
 	v.visit("/")
 	v.Click("input[name=q]")

@@ -50,8 +50,8 @@ on while the command runs. Each page shows the commands for what you can do; hol
 roll also work from the page, with your permissions, after you confirm them. With --read-only
 they don't.
 
-To look at a cluster from another machine, forward the port: ssh -L 8080:127.0.0.1:8080 HOST, and
-there "lockstep ui --port 8080 --no-open".`,
+If only another machine reaches the cluster, run "lockstep ui --port 8080 --no-open" there and
+"ssh -L 8080:127.0.0.1:8080 HOST" here. Then open the printed address here.`,
 		Example: `  lockstep ui -n shop
   lockstep ui -A -l team=web
   lockstep ui -A --read-only

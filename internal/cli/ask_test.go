@@ -50,7 +50,7 @@ REVISION    AGE   PODS   CHANGED                                                
 4 current   60s   2      configmap/app 2222222222 -> 1111111111, an earlier revision again   kubectl-rollout
 3           60m   0      image/app app:1 -> app:1@77ab01c9de, secret/db -> 3333333333        Lockstep
 2           -     -      other fields of the template, an earlier revision again             not known
-1           2d    -      (the first that is left)                                            not known
+1           2d    -      (the oldest revision)                                               not known
 events cannot be read: forbidden
 
 AGE   REASON   BY         EVENT

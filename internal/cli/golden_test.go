@@ -77,7 +77,7 @@ func TestGoldenRest(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	since := now.Add(-5 * time.Minute)
 	held := ask.Report{Reason: string(input.Held), Since: &since, Ends: input.Ends(input.Held), From: ask.FromRecord}
-	down := ask.Controller{State: ask.Down, Since: &since, Version: "1.2.3", Note: "what follows is what it decided before"}
+	down := ask.Controller{State: ask.Down, Since: &since, Version: "1.2.3", Note: "the states are its last decisions"}
 	var text bytes.Buffer
 	workloadAnswer{ask.Explanation{
 		Namespace: "shop", Workload: "deployment/web", Controller: down, State: ask.Report{Reason: string(input.InStep), Since: &since, From: ask.FromRecord},

@@ -50,8 +50,8 @@ on while the command runs. Each page shows the commands for what you can do; hol
 roll also work from the page, with your permissions, after you confirm them. With --read-only
 they don't.
 
-To look at a cluster from another machine, forward the port: ssh -L 8080:127.0.0.1:8080 HOST, and
-there "lockstep ui --port 8080 --no-open".`,
+If only another machine reaches the cluster, run "lockstep ui --port 8080 --no-open" there and
+"ssh -L 8080:127.0.0.1:8080 HOST" here. Then open the printed address here.`,
 		Example: `  lockstep ui -n shop
   lockstep ui -A -l team=web
   lockstep ui -A --read-only
@@ -149,10 +149,10 @@ func listen(ctx context.Context, port int, program string, given *pflag.FlagSet)
 		if err != nil {
 			continue
 		}
-		return nil, errors.Join(usageError{fmt.Errorf("--port %d: the port is in use; %d is free: %s", port, next,
-			shellWords(append([]string{program, "ui", "--port", strconv.Itoa(next)}, otherFlags(given, "port")...)))}, free.Close())
+		return nil, errors.Join(fmt.Errorf("--port %d: the port is in use; %d is free: %s", port, next,
+			shellWords(append([]string{program, "ui", "--port", strconv.Itoa(next)}, otherFlags(given, "port")...))), free.Close())
 	}
-	return nil, usageError{fmt.Errorf("--port %d: the port is in use; without the flag, a free one is found", port)}
+	return nil, fmt.Errorf("--port %d: the port is in use; without the flag, a free one is found", port)
 }
 
 // otherFlags are the flags that the user gave, without one of them.

@@ -67,8 +67,15 @@ type requested struct {
 	address string
 }
 
-// errOutOfScope refuses an action on what the pages don't show.
-var errOutOfScope = errors.New("this page is about another namespace")
+// outOfScope is the error about a namespace that the pages don't show.
+type outOfScope string
+
+func (e outOfScope) Error() string { return string(e) }
+
+func newOutOfScope(within, namespace string, s shell) error {
+	return outOfScope("These pages show only namespace " + within + ". To see this one, run: " +
+		s.lockstep(append([]string{"ui", "-n", namespace}, s.own()...)...) + " (or -A instead of -n for all namespaces)")
+}
 
 // requestedIn reads a confirmed action. It is the command that the page has shown.
 func requestedIn(form url.Values, kinds []kube.Kind, within string, s shell) (requested, error) {
@@ -81,7 +88,7 @@ func requestedIn(form url.Values, kinds []kube.Kind, within string, s shell) (re
 		return requested{}, fmt.Errorf("%q: want KIND/NAME: %s", target, wrong[0])
 	}
 	if within != "" && within != namespace {
-		return requested{}, errOutOfScope
+		return requested{}, newOutOfScope(within, namespace, s)
 	}
 	var actions []action
 	r := requested{reason: cleanReason(form.Get("reason")), address: sourceAddress(namespace, target)}
@@ -135,8 +142,8 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request) {
 	kinds := s.kindsFor(r.Context(), r.PostForm.Get("target"))
 	asked, err := requestedIn(r.PostForm, kinds, s.options.Scope.Namespace, s.shell())
 	switch {
-	case errors.Is(err, errOutOfScope):
-		refuse(w, http.StatusForbidden, capital(err.Error())+".")
+	case errors.As(err, new(outOfScope)):
+		refuse(w, http.StatusForbidden, err.Error())
 		return
 	case err != nil:
 		refuse(w, http.StatusBadRequest, err.Error())

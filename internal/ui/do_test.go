@@ -156,7 +156,7 @@ func TestDoRefuses(t *testing.T) {
 		{"no name", nil, []string{"hold", "deployment", "shop", "x"}, http.StatusBadRequest, "KIND/NAME"},
 		{"a flag as a name", nil, []string{"hold", "deployment/--all", "shop", "x"}, http.StatusBadRequest, "KIND/NAME"},
 		{"a flag as a namespace", nil, []string{"hold", "deployment/web", "-A", "x"}, http.StatusBadRequest, "namespace"},
-		{"a namespace that the pages aren't about", func(o *Options) { o.Scope.Namespace = "shop" }, []string{"hold", "deployment/web", "bank", "x"}, http.StatusForbidden, "another namespace"},
+		{"a namespace that the pages aren't about", func(o *Options) { o.Scope.Namespace = "shop" }, []string{"hold", "deployment/web", "bank", "x"}, http.StatusForbidden, "only namespace shop"},
 		{"read-only", func(o *Options) { o.ReadOnly = true }, []string{"hold", "deployment/web", "shop", "x"}, http.StatusForbidden, "read-only"},
 	} {
 		d := newDesk(c.change)
@@ -179,7 +179,22 @@ func TestOutcomesAreBounded(t *testing.T) {
 	}
 }
 
-// TestViews: what the pages need is asked for, and addresses of others have no page.
+// TestOtherNamespace: a page outside of the scope says so, and how to see it.
+func TestOtherNamespace(t *testing.T) {
+	t.Parallel()
+	d := newDesk(func(o *Options) { o.Scope.Namespace, o.Reader.Own.Namespace = "shop", "tools" })
+	for _, other := range []string{"/workload/bank/deployment/web", "/workload/bank/pod/web", "/source/bank/configmap/app", "/image/bank?ref=registry.example%2Fweb"} {
+		p := d.get(t, other)
+		if p.status != http.StatusNotFound {
+			t.Errorf("%s has status %d", other, p.status)
+		}
+		shows(t, p.body, "These pages show only namespace shop.", "run: lockstep ui -n bank --own-namespace tools --context lab (or -A ")
+	}
+	d.options.Scope.Namespace = ""
+	shows(t, d.get(t, "/source/bank/configmap/app").body, "<h1>configmap/app")
+}
+
+// TestViews: what the pages need is asked for, and addresses of nothing have no page.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	d := newDesk(func(o *Options) {
@@ -197,9 +212,9 @@ func TestViews(t *testing.T) {
 	}
 	shows(t, d.get(t, "/source/shop/configmap/app").body, "<h1>configmap/app", `id="action-hold"`)
 	shows(t, d.get(t, "/source/shop/secret/db").body, "get secrets/db in shop, patch secrets/db in shop")
-	for _, other := range []string{"/workload/bank/deployment/web", "/source/bank/configmap/app", "/workload/shop/pod/web", "/source/shop/pod/web"} {
-		if p := d.get(t, other); p.status != http.StatusNotFound {
-			t.Errorf("%s has status %d", other, p.status)
+	for _, other := range []string{"/workload/shop/pod/web", "/source/shop/pod/web", "/nowhere"} {
+		if p := d.get(t, other); p.status != http.StatusNotFound || p.title != "No such page" {
+			t.Errorf("%s has status %d: %s", other, p.status, p.title)
 		}
 	}
 }

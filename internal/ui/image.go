@@ -102,9 +102,6 @@ func (v *imageView) commands() []offer {
 // viewImage is the page of an image.
 func (s *Server) viewImage(ctx context.Context, r request) (page, error) {
 	namespace, ref := r.path["namespace"], r.query.Get("ref")
-	if !s.covers(namespace) {
-		return page{}, errNoPage
-	}
 	if ref == "" {
 		return page{title: "No image", status: http.StatusBadRequest, body: together(
 			el("h1", "", text("No image")),

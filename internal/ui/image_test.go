@@ -58,7 +58,4 @@ func TestBadImage(t *testing.T) {
 	shows(t, p.body, "The annotation image.lockstep.dev/web has the value <code>registry.example/web:&gt;=&lt;</code>")
 	shows(t, d.get(t, "/image/shop?ref=%3C&annotation=other").body, "image.lockstep.dev/CONTAINER")
 	shows(t, d.get(t, "/image/shop").body, "The address names no image.")
-	if p := d.get(t, "/image/bank?ref=registry.example%2Fweb"); p.status != http.StatusNotFound {
-		t.Errorf("the status is %d", p.status)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"net/http"
 	"net/url"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -81,6 +82,8 @@ func problemPage(err error) page {
 	switch {
 	case errors.Is(err, errNoPage):
 		title, status = "No such page", http.StatusNotFound
+	case errors.As(err, new(outOfScope)):
+		title, status = "Another namespace", http.StatusNotFound
 	case apierrors.IsNotFound(err):
 		title, status = "It doesn't exist", http.StatusNotFound
 	case apierrors.IsForbidden(err):
@@ -91,7 +94,7 @@ func problemPage(err error) page {
 		title, status, gone = "The cluster doesn't answer", http.StatusServiceUnavailable, goneWords(err)
 	}
 	return page{title: title, status: status, gone: gone, body: together(
-		el("h1", "", text(title)), el("p", class("note"), text(err.Error())),
+		el("h1", "", text(title)), notes(strings.Split(err.Error(), "\n")),
 		el("p", "", el("a", attr("href", "/"), text("All workloads"))))}
 }
 

@@ -1,10 +1,12 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -57,7 +59,10 @@ func (l *live) run(r *http.Request) {
 	if l.write("retry: 1000\n\n") != nil {
 		return
 	}
-	ctx := r.Context()
+	ctx, cancel := context.WithCancel(r.Context())
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	defer cancel()
 	looks := false
 	for ctx.Err() == nil {
 		began := l.server.board.now()
@@ -66,9 +71,9 @@ func (l *live) run(r *http.Request) {
 			p = l.server.make(ctx, l.at)
 			l.server.board.narrow(heard, p)
 		}
-		if !looks && p.namespace != "" && !p.ofBoard {
+		if !looks && p.namespace != "" && !p.ofBoard && l.server.covers(p.namespace) {
 			looks = true
-			l.server.board.watches.look(ctx, p.namespace, heard.wake)
+			l.server.board.watches.look(ctx, &looking, p.namespace, heard.wake)
 		}
 		if ctx.Err() != nil || l.send(p) != nil {
 			return
@@ -79,7 +84,7 @@ func (l *live) run(r *http.Request) {
 		}
 		select {
 		case <-heard.changed:
-		case <-time.After(againEvery):
+		case <-time.After(l.server.again):
 		case <-ctx.Done():
 		}
 	}

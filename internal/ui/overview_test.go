@@ -85,7 +85,7 @@ func TestOverview(t *testing.T) {
 func TestOverviewIsHonest(t *testing.T) {
 	t.Parallel()
 	status := shop(1)
-	status.Controller = ask.Controller{State: ask.Down, Since: before(time.Hour), Note: "what follows is what it decided before"}
+	status.Controller = ask.Controller{State: ask.Down, Since: before(time.Hour), Note: "the states are its last decisions"}
 	status.Stops = []ask.Stop{{Namespace: "shop", Reason: "stocktaking"}}
 	status.Notes = []string{"the record is not visible to you"}
 	html := overviewOf(status, "")

@@ -63,8 +63,9 @@ type Server struct {
 	board   *board
 	token   string
 	files   map[string]file
-	// lives limits the live connections.
+	// lives limits the live connections, and again is how often they make a page without a change.
 	lives chan struct{}
+	again time.Duration
 	now   func() time.Time
 	// grants are the user's permissions, and outcomes how actions went.
 	grants   *grants
@@ -82,7 +83,7 @@ func newServer(o Options, from answers, b *board) *Server {
 	return &Server{
 		options: o, answers: from, board: b, now: o.Reader.Now,
 		token: base64.RawURLEncoding.EncodeToString(secret),
-		files: staticFiles(), lives: make(chan struct{}, mostLives), grants: newGrants(o.Can, o.Reader.Now),
+		files: staticFiles(), lives: make(chan struct{}, mostLives), again: againEvery, grants: newGrants(o.Can, o.Reader.Now),
 	}
 }
 
@@ -227,7 +228,10 @@ func (s *Server) make(ctx context.Context, address *url.URL) page {
 	defer cancel()
 	p, err := page{}, errNoPage
 	view, path, found := s.match(address)
-	if found {
+	switch namespace := path["namespace"]; {
+	case found && namespace != "" && !s.covers(namespace):
+		err = newOutOfScope(s.options.Scope.Namespace, namespace, s.shell())
+	case found:
 		p, err = view(ctx, request{path: path, query: address.Query(), now: s.now()})
 	}
 	if err != nil {

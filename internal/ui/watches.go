@@ -90,8 +90,8 @@ func (w *watches) start(ctx context.Context) {
 }
 
 // look calls changed for every change of a ConfigMap, a Secret or the settings of a namespace,
-// while a page about it is open.
-func (w *watches) look(ctx context.Context, namespace string, changed func()) {
+// while a page about it is open. These are three watches a page, and mostLives limits the pages.
+func (w *watches) look(ctx context.Context, looking *sync.WaitGroup, namespace string, changed func()) {
 	kind := corev1.SchemeGroupVersion.WithKind
 	for _, scope := range []mirror.Scope{
 		{List: metadataOf(kind("ConfigMap")), Namespace: namespace},
@@ -99,7 +99,7 @@ func (w *watches) look(ctx context.Context, namespace string, changed func()) {
 		{List: metadataOf(kind("Namespace")), Name: namespace},
 	} {
 		m := mirror.New(mirror.Options[*copied]{Name: "sources", Slim: slim(nil), Now: w.now, Changed: func(_, _ *copied) { changed() }})
-		go m.Run(ctx, w.client, scope)
+		looking.Go(func() { m.Run(ctx, w.client, scope) })
 	}
 }
 
@@ -148,7 +148,7 @@ func (w *watches) headers() (all []cluster.Header, notes []string, whole bool, e
 		m.Each(func(c *copied) { all = append(all, c.header) })
 	}
 	if !listed {
-		err = denied
+		err = w.scope.Denied(denied)
 	}
 	return all, notes, whole, err
 }

@@ -166,10 +166,8 @@ func hasUndo(kind kube.Kind) bool {
 
 // viewWorkload is the page of a workload.
 func (s *Server) viewWorkload(ctx context.Context, r request) (page, error) {
-	namespace, kind, known := r.path["namespace"], kube.Kind{}, false
-	if s.covers(namespace) {
-		kind, known = s.kindNamed(ctx, r.path["kind"])
-	}
+	namespace := r.path["namespace"]
+	kind, known := s.kindNamed(ctx, r.path["kind"])
 	if !known {
 		return page{}, errNoPage
 	}

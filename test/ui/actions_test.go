@@ -194,7 +194,7 @@ func TestReadOnly(t *testing.T) {
 	v := s.open(t, "--read-only")
 	for _, page := range []string{"/workload/" + s.Namespace + "/" + web, "/source/" + s.Namespace + "/configmap/app", "/workload/" + s.Namespace + "/" + web + "?do=release&reason=please"} {
 		v.visit(page)
-		v.AwaitText("release ")
+		v.AwaitText("hold ")
 		if forms := browser.Eval[int](v.Tab, `document.querySelectorAll("main form, dialog").length`); forms != 0 {
 			t.Errorf("%s has %d forms", page, forms)
 		}
@@ -222,17 +222,19 @@ func TestWithoutTheRecord(t *testing.T) {
 	v.AwaitText(string(input.Held), "not visible to you", "event")
 }
 
-// TestNoPermission: a user who may read nothing is told which permission is missing.
+// TestNoPermission: a user who may read nothing is told which permissions are missing, and of a smaller scope.
 func TestNoPermission(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.CreateApp(t)
 	account := labtest.NewAccount(t, s.Cluster, s.Own)
-	site := s.serve(t, account.Kubeconfig)
+	site := s.serve(t, account.Kubeconfig, "-A")
 	v := &screen{Tab: browser.Open(t), site: site}
 	v.Go(site.entrance.String())
-	v.AwaitText("deployments", s.Namespace)
-	v.Until(`/cannot list|permission|not visible/.test(document.body.innerText)`)
+	v.AwaitText("-n NAMESPACE")
+	for _, kind := range []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch"} {
+		v.Until(`[...document.querySelectorAll("main .note")].filter(e => e.innerText.startsWith(%s) && !e.innerText.includes("\n")).length === 1`, kind+" is forbidden: ")
+	}
 	v.workload(s, web)
 	v.AwaitText("deployments", fmt.Sprintf("%q", testkit.Web))
 }

@@ -79,6 +79,22 @@ func TestLive(t *testing.T) {
 	})
 }
 
+// TestMissingNamespace: the overview of a namespace that doesn't exist says so, until it does.
+func TestMissingNamespace(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	later := *s.World
+	later.Namespace = s.Namespace + "-typo"
+	other := &stage{World: &later}
+	v := other.open(t)
+	says := "namespace " + other.Namespace + " doesn't exist"
+	v.AwaitText(says)
+	namespace(t, s, other.Namespace)
+	other.app(t, "web", auto)
+	v.row(web)
+	v.Until(`!document.body.innerText.includes(%s)`, says)
+}
+
 // remove deletes an object.
 func (s *stage) remove(t testing.TB, ref string) {
 	t.Helper()

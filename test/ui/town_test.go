@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,6 +56,7 @@ func namespace(t *testing.T, s *stage, name string) string {
 	if err := s.Client.Create(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = s.Client.Delete(context.WithoutCancel(t.Context()), one) })
 	return name
 }
 

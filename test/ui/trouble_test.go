@@ -67,7 +67,7 @@ func TestCommandEnds(t *testing.T) {
 	v.Until(`document.body.classList.contains("gone")`)
 }
 
-// TestPortInUse: the error names the flag and a port that is free.
+// TestPortInUse: the only line of the error names the flag and a port that is free.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -78,7 +78,7 @@ func TestPortInUse(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() })
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	stdout, stderr, code := inprocess.Run(t, "ui", "--no-open", "--port", port, "--kubeconfig", s.Cluster.Kubeconfig(), "-n", s.Namespace)
-	if code == 0 || stdout != "" || strings.Count(stderr, "--port") == 0 || !strings.Contains(stderr, port) {
+	if code != 1 || stdout != "" || !strings.HasPrefix(stderr, "Error: --port "+port+": the port is in use; ") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("it ended with %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -86,7 +86,7 @@ func TestPortInUse(t *testing.T) {
 // markup runs a script wherever a text isn't escaped.
 const markup = `</td></script><script>alert("script")</script><img src=x onerror='alert("image")'><a href="javascript:alert('link')">'"` + "`"
 
-// TestHostileTexts: what others write into the cluster is text, and no longer than a page can show.
+// TestHostileTexts: what others write into the cluster is text, and no longer or wider than a page can show.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -99,6 +99,8 @@ func TestHostileTexts(t *testing.T) {
 	if err := s.Client.Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
+	longest := strings.Repeat("w", 63)
+	s.app(t, longest, auto)
 	s.run(t)
 	s.AwaitRecord(t, testkit.Web, "configmap/app")
 	s.SetConfig(t, "app", "key", "2")
@@ -119,10 +121,13 @@ func TestHostileTexts(t *testing.T) {
 		workload: {"before" + markup[:20], "noted" + markup[:20]},
 		workload + "?do=hold&reason=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E": {"<img src=x onerror=alert(1)>"},
 		"/source/" + s.Namespace + "/configmap/app":                       {"before" + markup[:20]},
+		"/workload/" + s.Namespace + "/deployment/" + longest:             nil,
+		"/source/" + s.Namespace + "/configmap/" + longest:                nil,
 	} {
 		user.checkHarmless(t, page)
 		v.visit(page)
 		v.AwaitText(texts...)
+		v.checkFits(t, page)
 	}
 	v.visit("/")
 	v.Click("input[name=q]")

@@ -76,18 +76,18 @@ func ControllerOf(h *Heard, now time.Time) Controller {
 	c := Controller{State: Unknown, Version: h.Version, NoneFound: h.IsEmpty()}
 	switch {
 	case h.LeaseProblem != nil:
-		c.Note = "whether a controller runs is not visible to you: " + h.LeaseProblem.Error()
+		c.Note = "whether a controller runs is " + NotVisible + ": " + h.LeaseProblem.Error()
 	case h.IsEmpty():
 		c.Note = "no controller has run in namespace " + h.Own.Namespace
 	case !h.Led:
-		c.Note = fmt.Sprintf("namespace %s has no lease, as of a controller without leader election, so that it cannot be told whether one runs", h.Own.Namespace)
+		c.Note = fmt.Sprintf("namespace %s has no lease (a controller without leader election has none), so it isn't known whether one runs", h.Own.Namespace)
 	case h.Leader.Leads(now):
 		c.State = Running
 	case h.WrittenAt.After(h.Leader.Expires):
-		c.Note = "the record is newer than the lease, as of a controller without leader election, so that it cannot be told whether one runs"
+		c.Note = "the record is newer than the lease (a controller without leader election doesn't renew it), so it isn't known whether one runs"
 	default:
 		c.State, c.Since = Down, known(h.Leader.Renewed)
-		c.Note = "what follows is what it decided before"
+		c.Note = "the states are its last decisions"
 	}
 	if h.Version != "" && h.Program != "" && h.Version != h.Program {
 		c.Note = join(c.Note, fmt.Sprintf("the controller is version %s, and this is %s", h.Version, h.Program))

@@ -61,6 +61,14 @@ type Scope struct {
 	Selector labels.Selector
 }
 
+// Denied adds to the refusals of lists what a user can do about them.
+func (s Scope) Denied(err error) error {
+	if err == nil || s.Namespace != "" {
+		return err
+	}
+	return errors.Join(err, errors.New("with -n NAMESPACE, permissions in that namespace are enough"))
+}
+
 // Installation names the installation's own objects, and finds the Deployments of its
 // controller, active ones first. Without permission to list Deployments it finds none.
 func (r *Reader) Installation(ctx context.Context) (Own, []installation.Found, error) {
@@ -151,7 +159,7 @@ func (r *Reader) headers(ctx context.Context, within Scope, kinds []kube.Kind) (
 		all = append(all, found...)
 	}
 	if !listed && denied != nil {
-		return nil, notes, denied
+		return nil, notes, within.Denied(denied)
 	}
 	return all, notes, nil
 }

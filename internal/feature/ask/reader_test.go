@@ -98,6 +98,43 @@ func TestWithoutPermissions(t *testing.T) {
 	}
 }
 
+// TestMissingNamespace: an empty list says so if its namespace doesn't exist, as far as that is visible.
+func TestMissingNamespace(t *testing.T) {
+	t.Parallel()
+	const says = "namespace typo doesn't exist"
+	for _, c := range []struct {
+		reason, namespace string
+		allowed           []string
+		want              bool
+	}{
+		{"it doesn't exist", "typo", []string{"namespaces"}, true},
+		{"that isn't visible", "typo", nil, false},
+		{"it exists", "shop", []string{"namespaces"}, false},
+		{"all namespaces", "", []string{"namespaces"}, false},
+	} {
+		status, err := readerOf(c.allowed...).Status(t.Context(), Scope{Namespace: c.namespace})
+		if err != nil || slices.Contains(status.Notes, says) != c.want {
+			t.Errorf("%s: the notes are %q, %v", c.reason, status.Notes, err)
+		}
+	}
+}
+
+// TestDenied: where nothing can be listed, every refusal has its line, and a way out where there is one.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	for namespace, lines := range map[string]int{"": 3, "shop": 2} {
+		r := readerOf()
+		r.Kinds = []kube.Kind{kube.StatefulSet(), kube.DaemonSet()}
+		_, err := r.Status(t.Context(), Scope{Namespace: namespace})
+		if err == nil || !apierrors.IsForbidden(err) {
+			t.Fatal("it isn't refused:", err)
+		}
+		if got := strings.Split(err.Error(), "\n"); len(got) != lines || strings.Contains(got[len(got)-1], "-n NAMESPACE") != (namespace == "") {
+			t.Errorf("in namespace %q: %q", namespace, got)
+		}
+	}
+}
+
 // TestEventsReplaceTheRecord: only where there is one.
 func TestEventsReplaceTheRecord(t *testing.T) {
 	t.Parallel()

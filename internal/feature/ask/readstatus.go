@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
@@ -47,7 +51,7 @@ func (r *Reader) StatusOf(ctx context.Context, within Scope, workloads []cluster
 }
 
 func (r *Reader) status(ctx context.Context, workloads []cluster.Header, namespace string, heard *Heard, stored *ledger.Stored) (Status, error) {
-	var notes []string
+	notes := r.missing(ctx, workloads, namespace)
 	known := Known{Workloads: workloads, Serves: heard.Serves}
 	if heard.RecordProblem == nil {
 		known.Entries, known.Changes = stored.Entries, stored.Changes
@@ -71,6 +75,17 @@ func (r *Reader) status(ctx context.Context, workloads []cluster.Header, namespa
 		Controller: ControllerOf(heard, r.Now()), Stops: heard.StopsIn(namespace),
 		Workloads: StatusOf(known), Notes: notes,
 	}, access.UnlessForbidden(err)
+}
+
+// missing notes that the namespace of a list without workloads doesn't exist, as far as that is visible.
+func (r *Reader) missing(ctx context.Context, workloads []cluster.Header, namespace string) []string {
+	if namespace == "" || len(workloads) > 0 {
+		return nil
+	}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		return nil
+	}
+	return []string{"namespace " + namespace + " doesn't exist"}
 }
 
 // byEvents says what a list shows instead of the record, if events could be read.

@@ -242,7 +242,7 @@ func changedBy(writer string, at *time.Time, now time.Time) string {
 // ChangedWords describes what changed with a revision.
 func (r Revision) ChangedWords() string {
 	if r.First {
-		return "(the first that is left)"
+		return "(the oldest revision)"
 	}
 	parts := make([]string, 0, len(r.Changed)+1)
 	for _, c := range r.Changed {

@@ -74,6 +74,18 @@ func ReadHeader(ctx context.Context, c client.Reader, namespace string, id input
 	return o, nil
 }
 
+// ReadSource reads a ConfigMap or Secret. Its content must only be digested.
+func ReadSource(ctx context.Context, c client.Reader, namespace string, id input.ID) (client.Object, error) {
+	var o client.Object = &corev1.ConfigMap{}
+	if id.Kind == input.KindSecret {
+		o = &corev1.Secret{}
+	}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: id.Name}, o); err != nil {
+		return nil, fmt.Errorf("read %s: %w", id, err)
+	}
+	return o, nil
+}
+
 // kindOf is the kind of a workload that lends its template; only default kinds can lend.
 func kindOf(key kube.Key) (kube.Kind, error) {
 	for _, k := range kube.Kinds() {

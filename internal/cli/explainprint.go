@@ -71,7 +71,11 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 		table := commandline.NewColumns(to, 3)
 		table.Row("WORKLOAD", "STATE", "SINCE", "GIVEN", "NOW")
 		for _, u := range e.Users {
-			table.Row(u.Workload, u.State.Reason, ask.Age(u.State.Since, now), u.Delivered, u.Current)
+			state := u.State.Reason
+			if u.State.From == ask.FromEstimate {
+				state += " (an estimate)"
+			}
+			table.Row(u.Workload, state, ask.Age(u.State.Since, now), u.Delivered, e.NowWords(u))
 		}
 		_ = table.End()
 	}

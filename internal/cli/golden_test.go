@@ -93,8 +93,11 @@ func TestGoldenRest(t *testing.T) {
 	sourceAnswer{ask.SourceExplanation{
 		Namespace: "shop", Source: "configmap/app", Controller: down, ChangedBy: "kubectl", ChangedAt: &since, Owners: []string{"replicaset/web-1"},
 		Settings: []ask.Setting{{Key: "lockstep.dev/hold", Value: "audit", On: "configmap"}},
-		Users:    []ask.SourceUser{{Workload: "deployment/web", State: held, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"}},
-		Events:   []ask.Event{{At: since, Reason: string(input.Attached), Note: "belongs to replicaset/web-1"}},
+		Users: []ask.SourceUser{
+			{Workload: "deployment/web", State: held, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"},
+			{Workload: "deployment/api", State: ask.Report{Reason: string(input.Changed), From: ask.FromEstimate}, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"},
+		},
+		Events: []ask.Event{{At: since, Reason: string(input.Attached), Note: "belongs to replicaset/web-1"}},
 	}}.print(&text, now, false)
 	text.WriteString("\n")
 	sourceAnswer{ask.SourceExplanation{Namespace: "shop", Source: "secret/new", Controller: ask.Controller{State: ask.Unknown}}}.print(&text, now, false)
@@ -113,7 +116,7 @@ func TestGoldenRest(t *testing.T) {
 	}}.print(&text, now, false)
 	text.WriteString("\n")
 	sourceAnswer{ask.SourceExplanation{
-		Namespace: "shop", Source: "configmap/app", Controller: ask.Controller{State: ask.Running}, Stops: stops[:1], StoppedVersions: failed[:1],
+		Namespace: "shop", Source: "configmap/app", Controller: ask.Controller{State: ask.Running}, Stops: stops[:1], StoppedVersions: failed[:1], Hidden: "forbidden",
 		Spread: []ask.Spreading{{Input: "configmap/app", Users: 10, Healthy: 1, Waiting: 9, AtMost: 20}},
 		Users:  []ask.SourceUser{{Workload: "deployment/web", State: held, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"}},
 	}}.print(&text, now, false)

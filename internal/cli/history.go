@@ -143,7 +143,12 @@ func dashed(text string) string {
 
 // printEvents writes Lockstep's events, or those of all components.
 func printEvents(to io.Writer, h ask.History, now time.Time, wide bool) error {
-	events := slices.DeleteFunc(slices.Clone(h.Events), func(e ask.Event) bool { return !wide && !e.IsOurs() })
+	var events []ask.Event
+	for _, e := range h.Events {
+		if wide || e.IsOurs() {
+			events = append(events, e)
+		}
+	}
 	if len(events) == 0 {
 		return nil
 	}

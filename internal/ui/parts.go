@@ -68,6 +68,15 @@ func digest(version string) node {
 	return el("code", class("digest"), text(version))
 }
 
+// digestIn is a text that may start with a version.
+func digestIn(words, version string) node {
+	after, starts := strings.CutPrefix(words, version)
+	if version == "" || !starts {
+		return text(words)
+	}
+	return together(digest(version), text(after))
+}
+
 // moment is a time as an age, with the time itself for those who need it.
 func moment(t *time.Time, now time.Time) node {
 	if t == nil {

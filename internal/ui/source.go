@@ -18,8 +18,8 @@ type sourceView struct {
 	Actions actionsView
 }
 
-// sourcePage is what "lockstep explain" says about a ConfigMap or Secret. Its content is never
-// read for it.
+// sourcePage is what "lockstep explain" says about a ConfigMap or Secret. Only digests of its
+// content reach the page.
 func sourcePage(v *sourceView) node {
 	hold := ask.HoldIn(v.Settings)
 	return together(
@@ -76,7 +76,7 @@ func (v *sourceView) user(u ask.SourceUser) node {
 		cell("Workload", link(workloadAddress(v.Namespace, u.Workload), u.Workload)),
 		cell("State", stateBadge(u.State, v.Controller)),
 		cell("Delivered", digest(u.Delivered)),
-		cell("Current", digest(u.Current)),
+		cell("Current", digestIn(v.NowWords(u), u.Current)),
 		cell("Why", stateWords(u.State, v.Now)))
 }
 

@@ -45,6 +45,8 @@ func TestSourcePage(t *testing.T) {
 	lacks(t, page, "lockstep roll")
 	e.Controller.State = ask.Down
 	lacks(t, sourcePage(sourceViewOf(e)), "badge in-step")
+	e.Hidden = "secrets is forbidden"
+	shows(t, sourcePage(sourceViewOf(e)), `<td data-label="Current"><code class="digest">bbb222</code> (on record; not visible to you)</td>`)
 }
 
 // TestSourceUsersAreBounded: a source of thousands of workloads has a page of bounded size.

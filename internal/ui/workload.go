@@ -66,19 +66,9 @@ func (v *workloadView) input(u ask.Use) node {
 		el("h3", "", inputLink(v.Namespace, u.InputStatus), text(" "), el("span", class("badge "+standing), text(words))),
 		el("dl", "",
 			when(u.Followed, fact("Delivered", digest(u.Delivered))),
-			fact("Current", v.current(u)),
+			fact("Current", digestIn(u.NowWords(), u.Current)),
 			fact("Changed", text(u.ChangedWords(v.Now))),
 			factIf("Used in", strings.Join(u.Places, "; "))))
-}
-
-// current is the current version as a digest, with the words about it.
-func (v *workloadView) current(u ask.Use) node {
-	words := u.NowWords()
-	after, starts := strings.CutPrefix(words, u.Current)
-	if u.Current == "" || !starts {
-		return text(words)
-	}
-	return together(digest(u.Current), text(after))
 }
 
 // state is the controller's decision and what comes next.

@@ -76,6 +76,10 @@ func TestUsers(t *testing.T) {
 		if code != 0 || !strings.Contains(text, want.Delivered+" (on record; not visible to you)") {
 			t.Errorf("exit code %d and\n%s", code, text)
 		}
+		text, _, code = reader.ask(t, "explain", "secret/db")
+		if code != 0 || !strings.Contains(text, want.Delivered+" (on record; not visible to you)") {
+			t.Errorf("of the Secret, exit code %d and\n%s", code, text)
+		}
 		if row := reader.status(t, web); row.Message != all.State.Message {
 			t.Errorf("status says %+v", row)
 		}
@@ -136,6 +140,10 @@ func TestControllerIsDown(t *testing.T) {
 	text, _, code := s.ask(t, "explain", web)
 	if code != 0 || !strings.Contains(text, "the controller has not said so yet") || !strings.Contains(text, "down for") {
 		t.Errorf("exit code %d and\n%s", code, text)
+	}
+	text, _, code = s.ask(t, "explain", "configmap/app")
+	if row := strings.Join(strings.Fields(text[strings.LastIndex(text, web):]), " "); code != 0 || !strings.HasPrefix(row, web+" Changed (an estimate) - "+got.Delivered+" "+got.Current) {
+		t.Errorf("of the ConfigMap, exit code %d and\n%s", code, text)
 	}
 	if _, stderr, _ := s.ask(t, "status"); !strings.Contains(stderr, "controller: down for") {
 		t.Errorf("status says %s", stderr)

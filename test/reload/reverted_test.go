@@ -229,6 +229,7 @@ func TestChangeAfterAbort(t *testing.T) {
 	s.change(t, "rollout/canary", fmt.Sprintf(`{"metadata": {"annotations": {%q: "1"}}}`, settings.Release))
 	s.AwaitEvent(t, "canary", "Released")
 	s.awaitPhase(t, "Degraded")
+	s.checkHistoryOfAbort(t)
 	shown := s.shown(t, "rollout/canary")
 	s.change(t, "configmap/app", "{data: {key: three}}")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
@@ -240,5 +241,26 @@ func TestChangeAfterAbort(t *testing.T) {
 	failed := slices.DeleteFunc(s.Events(t, "canary"), func(e string) bool { return !strings.Contains(e, "RolloutFailed") })
 	if len(failed) != 1 {
 		t.Errorf("%d rollouts failed, want the aborted one: %q", len(failed), failed)
+	}
+}
+
+// checkHistoryOfAbort checks that a release isn't a turn: Argo Rollouts copies its annotation to the
+// ReplicaSet of the canary, and repeats the number of the revision there.
+func (s *stage) checkHistoryOfAbort(t *testing.T) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		var sets appsv1.ReplicaSetList
+		if err := s.Client.List(t.Context(), &sets, client.InNamespace(s.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		copied := slices.ContainsFunc(sets.Items, func(o appsv1.ReplicaSet) bool { return o.Annotations[settings.Release] != "" })
+		return copied, "no ReplicaSet has the annotation of the release"
+	})
+	var numbers []string
+	for _, r := range s.history(t, s.Cluster.Kubeconfig(), "rollout/canary").Revisions {
+		numbers = append(numbers, fmt.Sprintf("%d current=%t again=%t", r.Revision, r.Current, r.Again))
+	}
+	if want := []string{"2 current=false again=false", "1 current=true again=false"}; !slices.Equal(numbers, want) {
+		t.Errorf("after abort and release, history lists %q, want %q", numbers, want)
 	}
 }

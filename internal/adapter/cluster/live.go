@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type Live struct {
 	// tolerant makes an unreadable source not an error; hidden holds the reason.
 	tolerant bool
 	hidden   map[input.ID]string
+	// writers are the last writers of the sources' content.
+	writers map[input.ID]kube.Writer
 	// unsettled is why the namespace could not be read.
 	unsettled error
 }
@@ -46,6 +49,10 @@ func (l *Live) Tolerate() *Live {
 
 // Hidden returns the sources that could not be read, and why.
 func (l *Live) Hidden() map[input.ID]string { return l.hidden }
+
+// Writers returns the last writer of each source that could be read, as far as its managed fields
+// show.
+func (l *Live) Writers() map[input.ID]kube.Writer { return l.writers }
 
 // NamespaceProblem is why the namespace, which has settings, could not be read; nil if it was.
 func (l *Live) NamespaceProblem() error { return l.unsettled }
@@ -65,7 +72,7 @@ func (l *Live) Read(ctx context.Context) error {
 		return err
 	}
 	before := l.sources
-	l.sources = map[place]*kube.Source{}
+	l.sources, l.writers = map[place]*kube.Source{}, map[input.ID]kube.Writer{}
 	if err := l.readSources(ctx, before); err != nil {
 		return err
 	}
@@ -130,12 +137,7 @@ func (l *Live) readSources(ctx context.Context, before map[place]*kube.Source) e
 		}
 		ids = append(ids, input.ID(p))
 	}
-	for _, id := range ids {
-		if err := l.readSource(ctx, id, before); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.readNamed(ctx, ids, before)
 }
 
 // readMatching reads the sources that match a pattern.
@@ -151,41 +153,84 @@ func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[
 			return err
 		} else if p.Matches(s.ID) {
 			l.keep(s)
+			l.writers[s.ID] = kube.DataWriter(o)
 		}
 	}
 	return nil
 }
 
-func (l *Live) readSource(ctx context.Context, id input.ID, before map[place]*kube.Source) error {
-	var o client.Object = &corev1.ConfigMap{}
-	if id.Kind == input.KindSecret {
-		o = &corev1.Secret{}
-	}
-	err := l.client.Get(ctx, client.ObjectKey{Namespace: l.at.Namespace, Name: id.Name}, o)
-	if apierrors.IsNotFound(err) || l.hides(id, err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read %s: %w", id, err)
-	}
-	s, err := l.slim(o, before)
-	if err == nil {
-		l.keep(s)
-	}
-	return err
+// mostReads bounds the sources that are read at the same time. At a latency of 80 ms, 60 sources
+// then take less than a second.
+const mostReads = 8
+
+// finding is the result of reading one source.
+type finding struct {
+	source *kube.Source
+	writer kube.Writer
+	err    error
 }
+
+// readNamed reads sources in parallel, and keeps them in order: the first source that can't be
+// read determines the error.
+func (l *Live) readNamed(ctx context.Context, ids []input.ID, before map[place]*kube.Source) error {
+	found := make([]finding, len(ids))
+	var all sync.WaitGroup
+	for first := range mostReads {
+		all.Go(func() {
+			for i := first; i < len(ids); i += mostReads {
+				found[i] = l.readSource(ctx, ids[i], before)
+			}
+		})
+	}
+	all.Wait()
+	for i, id := range ids {
+		f := found[i]
+		if f.err == nil {
+			l.writers[id] = f.writer
+		}
+		switch {
+		case apierrors.IsNotFound(f.err) || l.hides(id, f.err):
+		case f.err != nil:
+			return f.err
+		default:
+			l.keep(f.source)
+		}
+	}
+	return nil
+}
+
+func (l *Live) readSource(ctx context.Context, id input.ID, before map[place]*kube.Source) finding {
+	o, err := ReadSource(ctx, l.client, l.at.Namespace, id)
+	if err != nil {
+		return finding{err: err}
+	}
+	f := finding{writer: kube.DataWriter(o)}
+	if !l.tolerant || l.measures(id.Kind) {
+		f.source, f.err = l.slim(o, before)
+	}
+	return f
+}
+
+// measures reports whether versions of a kind can be computed: those of Secrets need the
+// installation key.
+func (l *Live) measures(kind input.Kind) bool {
+	_, measured := l.hashers.Kinds[kind]
+	return measured
+}
+
+// NoKey is why the version of a Secret isn't visible to a user who may read it.
+const NoKey = "its digest cannot be made without the installation key"
 
 // hides reports whether a source, or a pattern's sources, must be skipped. Without the
 // installation key a Secret has no digest, even if the user may read it.
 func (l *Live) hides(id input.ID, err error) bool {
-	_, measured := l.hashers.Kinds[id.Kind]
 	switch {
 	case !l.tolerant:
 		return false
 	case apierrors.IsForbidden(err):
 		l.hidden[id] = err.Error()
-	case err == nil && !measured:
-		l.hidden[id] = "its digest cannot be made without the installation key"
+	case err == nil && !l.measures(id.Kind):
+		l.hidden[id] = NoKey
 	default:
 		return false
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,10 +63,12 @@ func ReadTemplate(ctx context.Context, c client.Reader, w *kube.Workload) (*core
 	return w.Target.Kind.PodTemplate(o)
 }
 
-// ReadHeader reads the metadata of a ConfigMap or Secret.
-func ReadHeader(ctx context.Context, c client.Reader, namespace string, id input.ID) (*metav1.PartialObjectMetadata, error) {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(id.Kind)))
+// ReadSource reads a ConfigMap or Secret. Its content must only be digested.
+func ReadSource(ctx context.Context, c client.Reader, namespace string, id input.ID) (client.Object, error) {
+	var o client.Object = &corev1.ConfigMap{}
+	if id.Kind == input.KindSecret {
+		o = &corev1.Secret{}
+	}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: id.Name}, o); err != nil {
 		return nil, fmt.Errorf("read %s: %w", id, err)
 	}

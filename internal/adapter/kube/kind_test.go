@@ -2,6 +2,7 @@ package kube
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -187,5 +188,17 @@ func TestSelectorOf(t *testing.T) {
 				t.Errorf("%s: selects %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestEarlierNumbers: a number that a revision keeps isn't an earlier one, however often its
+// controller has stored it.
+func TestEarlierNumbers(t *testing.T) {
+	t.Parallel()
+	for history, want := range map[string][]int64{"": nil, "1": {1}, "1,3": {1, 3}, "4": nil, "4,4": nil, "1,1,3,4,4": {1, 3}, "x,1": {1}} {
+		rs := &metav1.ObjectMeta{Annotations: map[string]string{"rollout.argoproj.io/revision": "4", "rollout.argoproj.io/revision-history": history}}
+		if got := Rollout().EarlierNumbers(rs); !slices.Equal(got, want) {
+			t.Errorf("of number 4 with the history %q: %v, want %v", history, got, want)
+		}
 	}
 }

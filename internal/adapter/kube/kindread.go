@@ -3,6 +3,7 @@ package kube
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -194,16 +195,19 @@ func generationIn(status map[string]any, field string) (generation int64, tells 
 // maxHistory is how many bytes of earlier numbers the Deployment controller keeps.
 const maxHistory = 2000
 
-// EarlierNumbers returns the numbers that a revision had before it was used again.
+// EarlierNumbers returns the numbers that a revision had before it was used again, each once. Argo
+// Rollouts, and the Deployment controller of earlier Kubernetes versions, also store the number
+// that a revision keeps: whenever they copy a changed annotation of the workload to it.
 func (k Kind) EarlierNumbers(m metav1.Object) []int64 {
 	var numbers []int64
+	number := k.RevisionNumber(m)
 	for _, key := range k.RevisionNumbers {
 		history := m.GetAnnotations()[key+"-history"]
 		if len(history) > maxHistory {
 			_, history, _ = strings.Cut(history[len(history)-maxHistory:], ",")
 		}
 		for text := range strings.SplitSeq(history, ",") {
-			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != number && !slices.Contains(numbers, n) {
 				numbers = append(numbers, n)
 			}
 		}

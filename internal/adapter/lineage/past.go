@@ -21,6 +21,9 @@ type Past struct {
 	Earlier []int64
 	// Current is true for the revision that new pods are made from.
 	Current bool
+	// Latest is true for the revision of the workload's template. While a Rollout is aborted, that
+	// isn't the current one.
+	Latest bool
 	// Pods is the revision's number of pods, nil where the revision does not show it.
 	Pods     *int
 	Template *corev1.PodTemplateSpec
@@ -45,10 +48,11 @@ func PastOf(ctx context.Context, c client.Reader, w *kube.Workload) ([]Past, err
 			pods := int(o.Status.Replicas)
 			p.Pods = &pods
 		}
+		p.Latest = w.Status.Aborted && hasHash(w, o, w.Status.PodHash)
 		all = append(all, p)
 	})
 	if newest >= 0 {
-		all[newest].Current = true
+		all[newest].Current, all[newest].Latest = true, all[newest].Latest || !w.Status.Aborted
 	}
 	return all, err
 }

@@ -50,7 +50,7 @@ type Revision struct {
 	Changed []Change `json:"changed,omitempty"`
 	First   bool     `json:"first,omitempty"`
 	By      string   `json:"by"`
-	// Outcome is how the current one goes: the state of its rollout; empty for the others.
+	// Outcome is how the rollout of the workload's template goes; empty for other revisions.
 	Outcome string `json:"outcome,omitempty"`
 }
 
@@ -92,7 +92,7 @@ func HistoryOf(p Past) History {
 	w := p.Workload
 	h := History{Workload: w.Kind.Name() + "/" + w.Key.Name, Namespace: w.Key.Namespace, Revisions: []Revision{}, Events: []Event{}, Notes: p.Unread}
 	for _, t := range p.turns() {
-		if t.Current {
+		if t.latest {
 			t.Outcome = outcomeOf(w)
 		}
 		h.Revisions = append(h.Revisions, t.Revision)
@@ -112,7 +112,7 @@ func HistoryOf(p Past) History {
 	return h
 }
 
-// outcomeOf is how the rollout of the current revision goes.
+// outcomeOf is how the rollout of the workload's template goes.
 func outcomeOf(w *kube.Workload) string {
 	switch of := health.Of(w.Status.Status, 0); of.State {
 	case health.Done:

@@ -37,7 +37,7 @@ func revision(name string, number int64, created int, t *corev1.PodTemplateSpec,
 }
 
 func current(r lineage.Past) lineage.Past {
-	r.Current = true
+	r.Current, r.Latest = true, true
 	return r
 }
 

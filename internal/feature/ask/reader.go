@@ -129,10 +129,13 @@ func (r *Reader) Heard(ctx context.Context, namespace string) (Heard, ledger.Sto
 // the entries of their workloads may be outdated.
 func (r *Reader) unwritable(ctx context.Context, own Own, stored ledger.Stored) ([]announce.Reported, error) {
 	told, err := announce.ReportedOfRecord(ctx, r.Client, own.Namespace)
-	told = slices.DeleteFunc(told, func(t announce.Reported) bool {
-		return !strings.HasPrefix(t.About, own.State+"-") || stored.Written[t.About].After(t.At)
-	})
-	return told, access.UnlessForbidden(err)
+	var still []announce.Reported
+	for _, t := range told {
+		if strings.HasPrefix(t.About, own.State+"-") && !stored.Written[t.About].After(t.At) {
+			still = append(still, t)
+		}
+	}
+	return still, access.UnlessForbidden(err)
 }
 
 // headers lists the workloads of all kinds. A kind that may not be listed is noted; if none may

@@ -3,7 +3,6 @@ package ask
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,7 +55,11 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 		return Explanation{}, err
 	}
 	shard := ledger.ShardOf(x.own.State, live.Key())
-	x.Unwritable = slices.DeleteFunc(told, func(t announce.Reported) bool { return t.About != shard })
+	for _, t := range told {
+		if t.About == shard {
+			x.Unwritable = append(x.Unwritable, t)
+		}
+	}
 	if err := x.details(ctx); err != nil {
 		return Explanation{}, err
 	}
@@ -73,12 +76,8 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 
 // live is the view of the currently readable objects.
 func (x *reading) live(ctx context.Context) (*cluster.Live, error) {
-	key, err := access.ReadInstallationKey(ctx, x.Client, x.own.Namespace, x.own.Key)
-	hashers := kube.NewHashers(key)
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		delete(hashers.Kinds, input.KindSecret)
-	case err != nil:
+	hashers, err := x.hashers(ctx, x.own)
+	if err != nil {
 		return nil, err
 	}
 	live := cluster.NewLive(x.Client, hashers, x.kind, x.at, x.Now).Tolerate()
@@ -86,11 +85,22 @@ func (x *reading) live(ctx context.Context) (*cluster.Live, error) {
 	if err := live.Read(ctx); err != nil {
 		return nil, err
 	}
-	x.Hidden = live.Hidden()
+	x.Hidden, x.Writers = live.Hidden(), live.Writers()
 	if problem := live.NamespaceProblem(); problem != nil {
 		x.Unread = append(x.Unread, "the settings of its namespace, such as a hold, are "+NotVisible+": "+problem.Error())
 	}
 	return live, nil
+}
+
+// hashers digest sources; without the installation key they don't digest Secrets.
+func (r *Reader) hashers(ctx context.Context, own Own) (kube.Hashers, error) {
+	key, err := access.ReadInstallationKey(ctx, r.Client, own.Namespace, own.Key)
+	hashers := kube.NewHashers(key)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		delete(hashers.Kinds, input.KindSecret)
+		err = nil
+	}
+	return hashers, err
 }
 
 // gather reads the inputs of the controller's decision.
@@ -156,15 +166,6 @@ func (x *reading) details(ctx context.Context) error {
 	}
 	if x.Events, err = announce.ReportedOf(ctx, x.Client, w.Key.Namespace, w.UID); err != nil {
 		x.Unread = append(x.Unread, "events are "+NotVisible+": "+err.Error())
-	}
-	x.Writers = map[input.ID]kube.Writer{}
-	for _, f := range x.Live.Findings {
-		if !f.ID.IsSource() || f.Current.IsAbsent() {
-			continue
-		}
-		if o, err := cluster.ReadHeader(ctx, x.Client, x.at.Namespace, f.ID); err == nil {
-			x.Writers[f.ID] = kube.DataWriter(o)
-		}
 	}
 	return ctx.Err()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -41,23 +42,32 @@ type SourceExplanation struct {
 	Notes  []string `json:"notes,omitempty"`
 	// RecordHidden is true when the caller has no permission to read the record.
 	RecordHidden bool `json:"recordHidden,omitempty"`
+	// Hidden is why the current version can't be read; Current of each user is then the one on
+	// record.
+	Hidden string `json:"hidden,omitempty"`
 }
 
 // SourceUser is a workload that follows the source.
 type SourceUser struct {
-	Workload  string `json:"workload"`
+	Workload string `json:"workload"`
+	// State is an estimate where the controller has the workload in step and the current version
+	// isn't the delivered one.
 	State     Report `json:"state"`
 	Delivered string `json:"delivered"`
-	Current   string `json:"current"`
+	// Current is the current version of the keys that the workload uses.
+	Current string `json:"current"`
 }
+
+// versionNotKnown stands for a current version that isn't known.
+const versionNotKnown = "not known"
 
 // Source is what was read about a ConfigMap or Secret.
 type Source struct {
 	ID         input.ID
 	Namespace  string
 	Controller Controller
-	// Object is nil when it cannot be read, or does not exist.
-	Object *metav1.PartialObjectMetadata
+	// Object is its metadata, nil when it cannot be read, or does not exist.
+	Object *metav1.ObjectMeta
 	// Fleet is what the record says about workloads, and Kinds are their kinds, for display.
 	Fleet  Fleet
 	Kinds  []kube.Kind
@@ -68,11 +78,16 @@ type Source struct {
 	// RecordHidden is true when the record cannot be read, and Gone when the object does not
 	// exist.
 	RecordHidden, Gone bool
+	// Now is the object as digests, nil when it can't be read, and Hidden is why.
+	Now    *kube.Source
+	Hidden string
+	// Keys are the sets of keys that workloads use, as far as they are known.
+	Keys []fingerprint.Keys
 }
 
 // ExplainSource lists the workloads that follow a source.
 func ExplainSource(s Source) SourceExplanation {
-	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread, RecordHidden: s.RecordHidden, Stops: s.Stops}
+	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread, RecordHidden: s.RecordHidden, Hidden: s.Hidden, Stops: s.Stops}
 	lines := s.Fleet.lineup()
 	e.Spread, e.StoppedVersions = lines.ofSource(s.Namespace, s.ID), lines.stoppedIn(s.Namespace, map[input.ID]record.Delivered{s.ID: {}})
 	for _, t := range s.Events {
@@ -101,19 +116,9 @@ func ExplainSource(s Source) SourceExplanation {
 func (s *Source) users() []SourceUser {
 	var all []SourceUser
 	for key, entry := range s.Fleet.Entries {
-		given, follows := entry.Inputs[s.ID]
-		if !follows || !entry.GoneAt.IsZero() || key.Namespace != s.Namespace {
-			continue
+		if s.isUser(key, &entry) {
+			all = append(all, s.user(key, &entry))
 		}
-		on := inputOnRecord(s.ID, given)
-		if s.Gone {
-			on.Current = "absent"
-		}
-		state := s.Fleet.State(onRecord(entry), key, true, false)
-		if state.From == FromFlags {
-			on.Current = "not known" // the record is from when the controller still followed it
-		}
-		all = append(all, SourceUser{Workload: nameAmong(s.Kinds, key), State: state, Delivered: on.Delivered, Current: on.Current})
 	}
 	sorting.By(all, func(a, b SourceUser) int {
 		return cmp.Or(compareStates(&a.State, &b.State), cmp.Compare(a.Workload, b.Workload))
@@ -121,13 +126,67 @@ func (s *Source) users() []SourceUser {
 	return all
 }
 
-// nameAmong is a workload's display name. The kinds are those of the controller, as far as they
-// are known.
-func nameAmong(kinds []kube.Kind, key kube.Key) string {
-	for _, kind := range append(kube.Kinds(), kinds...) {
-		if kind.GroupKind() == key.GroupKind {
-			return kind.Name() + "/" + key.Name
+// isUser reports whether a workload that exists has the source on record.
+func (s *Source) isUser(key kube.Key, entry *record.Entry) bool {
+	_, follows := entry.Inputs[s.ID]
+	return follows && entry.GoneAt.IsZero() && key.Namespace == s.Namespace
+}
+
+// user is a workload with the source on record.
+func (s *Source) user(key kube.Key, entry *record.Entry) SourceUser {
+	given := entry.Inputs[s.ID]
+	on := inputOnRecord(s.ID, given)
+	u := SourceUser{
+		Workload: nameAmong(s.Kinds, key), Delivered: on.Delivered, Current: on.Current,
+		State: s.Fleet.State(onRecord(*entry), key, true, false),
+	}
+	now, is := s.now(given.Version)
+	switch {
+	case s.Gone:
+		u.Current = "absent"
+	case is:
+		u.Current = on.Delivered
+	case !now.IsZero():
+		u.Current = now.Short()
+		if u.State.IsInStep() {
+			u.State = Report{Reason: string(input.Changed), Message: "its current version is not on record yet", Ends: "the controller's next look", From: FromEstimate}
+		}
+	case u.State.From == FromFlags, s.Now != nil && s.Controller.State != Running:
+		u.Current = versionNotKnown // the one on record may be outdated
+	}
+	return u
+}
+
+// now is the current version of the keys that the version on record covers, zero when those aren't
+// known, and whether it is the version on record.
+func (s *Source) now(onRecord fingerprint.Version) (now fingerprint.Version, is bool) {
+	if s.Now == nil {
+		return fingerprint.Version{}, false
+	}
+	for _, keys := range s.Keys {
+		now := s.Now.Content.Version(keys)
+		if was := s.Now.Content.Rebase(onRecord, keys); was.Comparable(now) {
+			return now, was == now
 		}
 	}
+	return fingerprint.Version{}, false
+}
+
+// nameAmong is a workload's display name.
+func nameAmong(kinds []kube.Kind, key kube.Key) string {
+	if kind, found := kindAmong(kinds, key); found {
+		return kind.Name() + "/" + key.Name
+	}
 	return strings.ToLower(key.GroupKind.String()) + "/" + key.Name
+}
+
+// kindAmong is a workload's kind: a default one, or one of the controller's, as far as they are
+// known.
+func kindAmong(kinds []kube.Kind, key kube.Key) (kube.Kind, bool) {
+	for _, kind := range append(kube.Kinds(), kinds...) {
+		if kind.GroupKind() == key.GroupKind {
+			return kind, true
+		}
+	}
+	return kube.Kind{}, false
 }

@@ -79,15 +79,25 @@ func onRecord(e record.Entry) Report {
 // toldBy is the state according to our newest decision among the events, or else to our newest
 // warning; false when there is neither.
 func toldBy(events []announce.Reported) (Report, bool) {
-	ours := slices.DeleteFunc(slices.Clone(events), func(e announce.Reported) bool { return !e.IsDecision() })
-	if len(ours) == 0 {
-		ours = slices.DeleteFunc(slices.Clone(events), func(e announce.Reported) bool { return !e.IsWarning() })
+	e := newest(events, announce.Reported.IsDecision)
+	if e == nil {
+		e = newest(events, announce.Reported.IsWarning)
 	}
-	if len(ours) == 0 {
+	if e == nil {
 		return Report{}, false
 	}
-	e := slices.MaxFunc(ours, func(a, b announce.Reported) int { return a.At.Compare(b.At) })
 	return Report{Reason: e.Reason, Message: e.Note, Since: known(e.At), Ends: input.Ends(input.Reason(e.Reason)), From: FromEvent}, true
+}
+
+// newest is the newest event that counts, nil when none does.
+func newest(events []announce.Reported, counts func(announce.Reported) bool) *announce.Reported {
+	var found *announce.Reported
+	for i := range events {
+		if e := &events[i]; counts(*e) && (found == nil || e.At.After(found.At)) {
+			found = e
+		}
+	}
+	return found
 }
 
 // standsFor reports whether an event shows the state of a workload that isn't on record: the

@@ -29,6 +29,8 @@ type turn struct {
 
 	template *corev1.PodTemplateSpec
 	shown    input.Shown
+	// latest is true for the turn of the workload's template.
+	latest bool
 }
 
 // turns are the turns of all revisions, oldest first, each with its changes.
@@ -53,7 +55,7 @@ func (p *Past) turns() []turn {
 			all[i].Changed = changed(all[i-1], all[i])
 		}
 		all[i].By = p.by(all, i)
-		if all[i].Again && all[i].Current {
+		if all[i].Again && all[i].latest {
 			all[i].Started = p.writtenAt(all[i].By)
 		}
 	}
@@ -74,7 +76,7 @@ func turnsOf(r lineage.Past) []turn {
 			t.Started = &r.Created
 		}
 		if i == len(numbers)-1 {
-			t.Current, t.Pods = r.Current, r.Pods
+			t.Current, t.Pods, t.latest = r.Current, r.Pods, r.Latest
 		}
 		all[i] = t
 	}
@@ -180,7 +182,7 @@ func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 }
 
 // by returns whose change began a turn. Only Lockstep changes a template's marks, but a
-// revision that any writer makes current again brings its own marks along. For the current
+// revision that any writer makes current again brings its own marks along. For the workload's
 // template the managed fields name the writer.
 func (p *Past) by(all []turn, i int) string {
 	t := all[i]
@@ -188,7 +190,7 @@ func (p *Past) by(all []turn, i int) string {
 	switch {
 	case ours && !t.Again:
 		return ByLockstep
-	case !t.Current:
+	case !t.latest:
 		return ByUnknown
 	case ours && !p.Workload.RolledOutAt.IsZero():
 		return ByLockstep
@@ -204,7 +206,7 @@ func (p *Past) isOlder(all []turn, i int) bool {
 	return i > 0 && all[i-1].Started != nil && p.Writer.At.Before(*all[i-1].Started)
 }
 
-// writtenAt is when the current template was written, nil when that is not known.
+// writtenAt is when the workload's template was written, nil when that is not known.
 func (p *Past) writtenAt(by string) *time.Time {
 	switch by {
 	case ByLockstep:

@@ -14,6 +14,10 @@ import (
 // nothing stands for a value that isn't there.
 const nothing = "-"
 
+// onRecordOnly follows a version that the controller has on record, for a user who can't read the
+// current one.
+const onRecordOnly = " (on record; " + NotVisible + ")"
+
 // Age is how long ago a time was, such as "5m".
 func Age(t *time.Time, now time.Time) string {
 	if t == nil {
@@ -172,7 +176,7 @@ func (u Use) NowWords() string {
 	words := orNothing(u.Current)
 	switch {
 	case u.Hidden != "" && u.Current != "":
-		words += " (on record; " + NotVisible + ")"
+		words += onRecordOnly
 	case u.Hidden != "":
 		words = NotVisible
 	case !u.Followed:
@@ -192,7 +196,7 @@ func (e *ImageExplanation) RegistryWords(now time.Time) string {
 	case !e.isAnswered():
 		return "the controller hasn't asked it, as far as the record and events show"
 	}
-	return "no problem was reported in the events that are left"
+	return "no problem was reported, as far as events are kept"
 }
 
 // Pin is the current tag and digest, as far as they are known: of one that isn't delivered yet only
@@ -217,6 +221,14 @@ func (u *ImageUse) QuarantineWords() string {
 		words = join(words, "another writer keeps restoring its image")
 	}
 	return orNothing(words)
+}
+
+// NowWords is the current version of the source for one of its users.
+func (e SourceExplanation) NowWords(u SourceUser) string {
+	if e.Hidden == "" || u.Current == versionNotKnown {
+		return orNothing(u.Current)
+	}
+	return u.Current + onRecordOnly
 }
 
 // ChangedWords is when and by whom an input was changed.

@@ -106,19 +106,19 @@ func TestGoldenRest(t *testing.T) {
 	stops := []ask.Stop{{Namespace: "shop", Reason: "incident 42", Since: &since}, {}}
 	failed := []ask.VersionStop{{Input: "configmap/app", Version: "77ab01c9de", FailedOn: []string{"deployment/a", "deployment/b in blog"}, Since: &since, Waiting: 9}, {Input: "secret/root", FailedOn: []string{"deployment/c"}}}
 	workloadAnswer{ask.Explanation{
-		Namespace: "shop", Workload: "deployment/web", Controller: ask.Controller{State: ask.Running}, Stops: stops, StoppedVersions: failed,
+		Namespace: "shop", Workload: "deployment/web", Controller: ask.Controller{State: ask.Running},
 		State: ask.Report{Reason: string(input.AwaitsTurn), Message: "configmap/ca 0b1c2d3e4f -> 9e22aa01bc", Since: &since, Ends: "its turn: 12th of 53", From: ask.FromRecord},
-		Spread: []ask.Spreading{
+		Flow: ask.Flow{Stops: stops, StoppedVersions: failed, Spread: []ask.Spreading{
 			{Input: "configmap/ca", Users: 60, Healthy: 3, Rolling: 4, RollingNow: []string{"deployment/a", "deployment/b", "deployment/c"}, Waiting: 53, AtMost: 20, InLine: 53, Next: "deployment/d", Place: 12},
 			{Input: "image/web", Users: 5, Rolling: 1, Waiting: 4, InLine: 4, Next: "deployment/web", Place: 1},
-		},
+		}},
 		Window: &ask.Window{Text: "0 2 * * * 2h Europe/Berlin", On: "on the namespace", Opens: &opens},
 	}}.print(&text, now, false)
 	text.WriteString("\n")
 	sourceAnswer{ask.SourceExplanation{
-		Namespace: "shop", Source: "configmap/app", Controller: ask.Controller{State: ask.Running}, Stops: stops[:1], StoppedVersions: failed[:1], Hidden: "forbidden",
-		Spread: []ask.Spreading{{Input: "configmap/app", Users: 10, Healthy: 1, Waiting: 9, AtMost: 20}},
-		Users:  []ask.SourceUser{{Workload: "deployment/web", State: held, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"}},
+		Namespace: "shop", Source: "configmap/app", Controller: ask.Controller{State: ask.Running}, Hidden: "forbidden",
+		Flow:  ask.Flow{Stops: stops[:1], StoppedVersions: failed[:1], Spread: []ask.Spreading{{Input: "configmap/app", Users: 10, Healthy: 1, Waiting: 9, AtMost: 20}}},
+		Users: []ask.SourceUser{{Workload: "deployment/web", State: held, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"}},
 	}}.print(&text, now, false)
 	printStops(&text, stops, now)
 	golden(t, "explain-rest.txt", text.Bytes())

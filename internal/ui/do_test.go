@@ -35,7 +35,7 @@ func (a told) History(context.Context, kube.Kind, client.ObjectKey) (ask.History
 }
 
 func (a told) Source(_ context.Context, namespace string, id input.ID) (ask.SourceExplanation, error) {
-	return ask.SourceExplanation{Namespace: namespace, Source: id.String()}, nil
+	return ask.SourceExplanation{Namespace: namespace, Source: id.String(), Gone: id.Name == "gone"}, nil
 }
 
 // desk is a server without a cluster, and the commands that it ran.
@@ -211,6 +211,7 @@ func TestViews(t *testing.T) {
 		t.Errorf("the page is %q in %q", p.title, p.namespace)
 	}
 	shows(t, d.get(t, "/source/shop/configmap/app").body, "<h1>configmap/app", `id="action-hold"`)
+	lacks(t, d.get(t, "/source/shop/configmap/gone").body, `id="action-hold"`, "lockstep hold")
 	shows(t, d.get(t, "/source/shop/secret/db").body, "get secrets/db in shop, patch secrets/db in shop")
 	for _, other := range []string{"/workload/shop/pod/web", "/source/shop/pod/web", "/nowhere"} {
 		if p := d.get(t, other); p.status != http.StatusNotFound || p.title != "No such page" {

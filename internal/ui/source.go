@@ -100,8 +100,9 @@ func (s *Server) viewSource(ctx context.Context, r request) (page, error) {
 	}
 	v := &sourceView{SourceExplanation: explained, Now: r.now, Shell: s.shell()}
 	v.Actions = s.actions(&r, namespace, explained.Source, sourceAddress(namespace, explained.Source))
-	held := ask.HoldIn(explained.Settings) != nil
-	v.Actions.All = possible(sourceActions(namespace, explained.Source), held, held)
+	if held := ask.HoldIn(explained.Settings) != nil; !explained.Gone {
+		v.Actions.All = possible(sourceActions(namespace, explained.Source), held, held)
+	}
 	s.grants.check(ctx, v.Actions.All, func(*action) []access.Permission { return onObject(ofSources(id.Kind), namespace, id.Name) })
 	return page{title: explained.Source + " in " + namespace, namespace: namespace, body: sourcePage(v)}, nil
 }

@@ -23,10 +23,12 @@ func TestSourcePage(t *testing.T) {
 	t.Parallel()
 	e := ask.SourceExplanation{
 		Namespace: "shop", Source: "configmap/app", Controller: ask.Controller{State: ask.Running}, ChangedBy: "kubectl-edit", ChangedAt: ago(time.Minute),
-		Owners:          []string{"deployment/web"},
-		StoppedVersions: []ask.VersionStop{{Input: "configmap/app", Version: "bbb222", FailedOn: []string{"deployment/canary"}, Waiting: 2}},
-		Stops:           []ask.Stop{{Namespace: "shop", Reason: "incident 42"}},
-		Settings:        []ask.Setting{{Key: settings.Hold, Value: "migration", On: "configmap"}},
+		Owners: []string{"deployment/web"},
+		Flow: ask.Flow{
+			StoppedVersions: []ask.VersionStop{{Input: "configmap/app", Version: "bbb222", FailedOn: []string{"deployment/canary"}, Waiting: 2}},
+			Stops:           []ask.Stop{{Namespace: "shop", Reason: "incident 42"}},
+		},
+		Settings: []ask.Setting{{Key: settings.Hold, Value: "migration", On: "configmap"}},
 		Users: []ask.SourceUser{
 			{Workload: "deployment/web", State: ask.Report{Reason: "Held", Message: "held by a user", Ends: "a release", From: ask.FromRecord}, Delivered: "aaa111", Current: "bbb222"},
 			{Workload: "cronjob/night", State: ask.Report{Reason: "InStep", From: ask.FromRecord}, Delivered: "bbb222", Current: "bbb222"},

@@ -31,7 +31,7 @@ func waitingWeb() ask.Explanation {
 			Ends: "its turn", From: ask.FromRecord,
 		},
 		Meaning:  "It waits for `others`.",
-		Spread:   []ask.Spreading{{Input: "configmap/app", Users: 5, Healthy: 1, Rolling: 1, Waiting: 3, InLine: 3, Place: 2}},
+		Flow:     ask.Flow{Spread: []ask.Spreading{{Input: "configmap/app", Users: 5, Healthy: 1, Rolling: 1, Waiting: 3, InLine: 3, Place: 2}}},
 		Window:   &ask.Window{Text: "Mon-Fri 09:00-17:00", On: "on its namespace"},
 		Settings: []ask.Setting{{Key: settings.Reload, Value: "auto", On: "workload"}, {Key: settings.ImagePrefix + "web", Value: "registry.example/web:1.x", On: "workload"}},
 		Inputs: []ask.Use{

@@ -29,13 +29,9 @@ type Explanation struct {
 	// Estimate is derived from what can be read now, where the controller hasn't decided
 	// yet.
 	Estimate *Report `json:"estimate,omitempty"`
-	// Stops are what an operator stopped, and StoppedVersions those of its inputs that failed.
-	Stops           []Stop        `json:"stops,omitempty"`
-	StoppedVersions []VersionStop `json:"stoppedVersions,omitempty"`
-	// Spread is how changes that it waits for reach the workloads, and Window is the
-	// maintenance window that counts.
-	Spread []Spreading `json:"spread,omitempty"`
-	Window *Window     `json:"window,omitempty"`
+	Flow
+	// Window is the maintenance window that counts.
+	Window *Window `json:"window,omitempty"`
 	// Settings are the annotations with the requests.
 	Settings []Setting `json:"settings,omitempty"`
 	// OwnHold is true when the workload itself is held, even if an undo removed the annotation.
@@ -47,6 +43,15 @@ type Explanation struct {
 	Events []Event `json:"events,omitempty"`
 	// Notes list what could not be read.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// Flow is how changes reach the workloads.
+type Flow struct {
+	// Stops are what an operator stopped, and StoppedVersions the inputs' versions that failed.
+	Stops           []Stop        `json:"stops,omitempty"`
+	StoppedVersions []VersionStop `json:"stoppedVersions,omitempty"`
+	// Spread is how far the changes have come that a workload waits for, or that of a source.
+	Spread []Spreading `json:"spread,omitempty"`
 }
 
 // Setting is a Lockstep annotation.
@@ -136,7 +141,7 @@ func Explain(s Situation) Explanation {
 	e := Explanation{
 		Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name, Controller: s.Controller,
 		State: s.state(), Estimate: s.estimate(), Settings: s.settings(), Inputs: s.uses(), Notes: s.Unread,
-		Stops: s.Stops, Window: windowOf(s.Live.Gates.Window),
+		Flow: Flow{Stops: s.Stops}, Window: windowOf(s.Live.Gates.Window),
 	}
 	if s.Recorded {
 		lines := s.Fleet.lineup()

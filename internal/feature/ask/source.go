@@ -30,16 +30,14 @@ type SourceExplanation struct {
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
 	// Owners are the objects that it is removed with.
 	Owners []string `json:"owners,omitempty"`
-	// Stops are what an operator stopped, StoppedVersions is the source's own that failed, and
-	// Spread is how the current one reaches the workloads.
-	Stops           []Stop        `json:"stops,omitempty"`
-	StoppedVersions []VersionStop `json:"stoppedVersions,omitempty"`
-	Spread          []Spreading   `json:"spread,omitempty"`
-	Settings        []Setting     `json:"settings,omitempty"`
-	Users           []SourceUser  `json:"users,omitempty"`
+	Flow
+	Settings []Setting    `json:"settings,omitempty"`
+	Users    []SourceUser `json:"users,omitempty"`
 	// Events are Lockstep's events about it, oldest first.
 	Events []Event  `json:"events,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
+	// Gone is true when the object doesn't exist any more.
+	Gone bool `json:"gone,omitempty"`
 	// RecordHidden is true when the caller has no permission to read the record.
 	RecordHidden bool `json:"recordHidden,omitempty"`
 	// Hidden is why the current version can't be read; Current of each user is then the one on
@@ -87,7 +85,7 @@ type Source struct {
 
 // ExplainSource lists the workloads that follow a source.
 func ExplainSource(s Source) SourceExplanation {
-	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread, RecordHidden: s.RecordHidden, Hidden: s.Hidden, Stops: s.Stops}
+	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread, RecordHidden: s.RecordHidden, Hidden: s.Hidden, Gone: s.Gone, Flow: Flow{Stops: s.Stops}}
 	lines := s.Fleet.lineup()
 	e.Spread, e.StoppedVersions = lines.ofSource(s.Namespace, s.ID), lines.stoppedIn(s.Namespace, map[input.ID]record.Delivered{s.ID: {}})
 	for _, t := range s.Events {

@@ -87,7 +87,7 @@ func (v *imageView) container(u ask.ImageUse) node {
 		cell("Current", digest(u.Current)),
 		cell("Why", stateWords(u.State, v.Now)),
 		cell("Quarantine", text(u.QuarantineWords())),
-		cell("Last healthy", digest(u.Healthy)))
+		cell("Last healthy", digest(u.HealthyWords())))
 }
 
 // commands are what a user can find out about the image on a command line.

@@ -211,6 +211,9 @@ func (u *ImageUse) Pin() string {
 	return u.Tag + "@" + u.Digest
 }
 
+// HealthyWords is the tag and the beginning of the digest with which the workload was last healthy.
+func (u *ImageUse) HealthyWords() string { return images.Short(u.Healthy) }
+
 // QuarantineWords is what keeps a digest from the container.
 func (u *ImageUse) QuarantineWords() string {
 	words := ""

@@ -67,13 +67,13 @@ type requested struct {
 	address string
 }
 
-// outOfScope is the error about a namespace that the pages don't show.
-type outOfScope string
+// scopeError is the error about a namespace that the pages don't show.
+type scopeError string
 
-func (e outOfScope) Error() string { return string(e) }
+func (e scopeError) Error() string { return string(e) }
 
-func newOutOfScope(within, namespace string, s shell) error {
-	return outOfScope("These pages show only namespace " + within + ". To see this one, run: " +
+func newScopeError(within, namespace string, s shell) error {
+	return scopeError("These pages show only namespace " + within + ". To see this one, run: " +
 		s.lockstep(append([]string{"ui", "-n", namespace}, s.own()...)...) + " (or -A instead of -n for all namespaces)")
 }
 
@@ -88,7 +88,7 @@ func requestedIn(form url.Values, kinds []kube.Kind, within string, s shell) (re
 		return requested{}, fmt.Errorf("%q: want KIND/NAME: %s", target, wrong[0])
 	}
 	if within != "" && within != namespace {
-		return requested{}, newOutOfScope(within, namespace, s)
+		return requested{}, newScopeError(within, namespace, s)
 	}
 	var actions []action
 	r := requested{reason: cleanReason(form.Get("reason")), address: sourceAddress(namespace, target)}
@@ -142,7 +142,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request) {
 	kinds := s.kindsFor(r.Context(), r.PostForm.Get("target"))
 	asked, err := requestedIn(r.PostForm, kinds, s.options.Scope.Namespace, s.shell())
 	switch {
-	case errors.As(err, new(outOfScope)):
+	case errors.As(err, new(scopeError)):
 		refuse(w, http.StatusForbidden, err.Error())
 		return
 	case err != nil:

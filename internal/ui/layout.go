@@ -82,7 +82,7 @@ func problemPage(err error) page {
 	switch {
 	case errors.Is(err, errNoPage):
 		title, status = "No such page", http.StatusNotFound
-	case errors.As(err, new(outOfScope)):
+	case errors.As(err, new(scopeError)):
 		title, status = "Another namespace", http.StatusNotFound
 	case apierrors.IsNotFound(err):
 		title, status = "It doesn't exist", http.StatusNotFound

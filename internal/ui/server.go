@@ -230,7 +230,7 @@ func (s *Server) make(ctx context.Context, address *url.URL) page {
 	view, path, found := s.match(address)
 	switch namespace := path["namespace"]; {
 	case found && namespace != "" && !s.covers(namespace):
-		err = newOutOfScope(s.options.Scope.Namespace, namespace, s.shell())
+		err = newScopeError(s.options.Scope.Namespace, namespace, s.shell())
 	case found:
 		p, err = view(ctx, request{path: path, query: address.Query(), now: s.now()})
 	}

@@ -82,27 +82,32 @@ func TestHistoryOfACanary(t *testing.T) {
 		"Rolling": {
 			"new pods are made from the canary",
 			canary{phase: "Paused", number: "1", current: "bb"},
-			[]turn{{2, 2, "current", image("app:1", "app:2"), "kubectl-edit"}, started}, map[int64]string{2: "paused"},
+			[]turn{{2, 2, "current", image("app:1", "app:2"), "kubectl-edit"}, started},
+			map[int64]string{2: "paused"},
 		},
 		"Aborted": {
 			"the template is the one that was tried, so the outcome and the writer are those of its revision",
 			canary{abort: true, phase: "Degraded", number: "1", current: "bb"},
-			[]turn{tried, stable}, map[int64]string{2: "failed"},
+			[]turn{tried, stable},
+			map[int64]string{2: "failed"},
 		},
 		"AbortedAndReleased": {
 			"Argo Rollouts repeats the number when it copies an annotation, such as the release, to the ReplicaSet",
 			canary{abort: true, phase: "Degraded", number: "1", current: "bb", later: "2"},
-			[]turn{tried, stable}, map[int64]string{2: "failed"},
+			[]turn{tried, stable},
+			map[int64]string{2: "failed"},
 		},
 		"Retried": {
 			"the annotation changed several times; new pods are made from the canary again",
 			canary{abort: false, phase: "Paused", number: "1", current: "bb", later: "2,2", stable: "1"},
-			[]turn{{2, 2, "current", image("app:1", "app:2"), "kubectl-edit"}, started}, map[int64]string{2: "paused"},
+			[]turn{{2, 2, "current", image("app:1", "app:2"), "kubectl-edit"}, started},
+			map[int64]string{2: "paused"},
 		},
 		"Undone": {
 			"the stable revision got a new number: a turn of its own",
 			canary{phase: "Healthy", number: "3", current: "aa", later: "2", stable: "1,1"},
-			[]turn{{3, 9, "current again", image("app:2", "app:1"), "kubectl-edit"}, {2, 2, "", image("app:1", "app:2"), ask.ByUnknown}, started}, map[int64]string{3: "healthy"},
+			[]turn{{3, 9, "current again", image("app:2", "app:1"), "kubectl-edit"}, {2, 2, "", image("app:1", "app:2"), ask.ByUnknown}, started},
+			map[int64]string{3: "healthy"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -96,7 +95,7 @@ func (f *followed) read(t *testing.T) SourceExplanation {
 	if f.running {
 		renewed = metav1.NowMicro()
 	}
-	objects = append(objects, &coordinationv1.Lease{ObjectMeta: own(DefaultLease), Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("pod"), RenewTime: &renewed, LeaseDurationSeconds: ptr.To[int32](30)}})
+	objects = append(objects, &coordinationv1.Lease{ObjectMeta: own(DefaultLease), Spec: coordinationv1.LeaseSpec{HolderIdentity: new("pod"), RenewTime: &renewed, LeaseDurationSeconds: new(int32(30))}})
 	f.got = map[string]int{}
 	c := fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, at client.ObjectKey, o client.Object, options ...client.GetOption) error {
@@ -163,7 +162,8 @@ func TestSourceAsItIs(t *testing.T) {
 		}{
 			"Down": {
 				"the controller has not seen the change of a key that one and two don't use; the keys of lost aren't known",
-				followed{now: another}, with("web", changed, with("lost", notKnown, onRecord(""))),
+				followed{now: another},
+				with("web", changed, with("lost", notKnown, onRecord(""))),
 			},
 			"JustChanged": {"the running controller will look, and vouches for the rest", followed{now: another, running: true}, with("web", changed, onRecord(""))},
 			"Unchanged":   {"the record is up to date", followed{now: before, running: true}, onRecord("")},

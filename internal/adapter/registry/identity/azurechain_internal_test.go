@@ -107,7 +107,7 @@ func inAzure(t *testing.T, az bool, variables map[string]string) {
 
 func write(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(content), 0o700); err != nil { //nolint:gosec // The file may be a program.
+	if err := os.WriteFile(name, []byte(content), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -163,17 +163,23 @@ func TestAzureChain(t *testing.T) {
 				"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "id", "AZURE_CLIENT_SECRET": "s3", "AZURE_CLIENT_CERTIFICATE_PATH": certificate,
 				"AZURE_USERNAME": "jane", "AZURE_PASSWORD": "p", "AZURE_FEDERATED_TOKEN_FILE": federated,
 			},
-			machineToken, true, []string{"id: secret s3"}, "principal",
+			machineToken, true,
+			[]string{"id: secret s3"},
+			"principal",
 		},
 		{
 			"a certificate is before workload and machine",
 			map[string]string{"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "id", "AZURE_CLIENT_CERTIFICATE_PATH": certificate, "AZURE_FEDERATED_TOKEN_FILE": federated},
-			machineToken, true, []string{"id: certificate, chain false"}, "principal",
+			machineToken, true,
+			[]string{"id: certificate, chain false"},
+			"principal",
 		},
 		{
 			"the chain of a certificate is sent on request",
 			map[string]string{"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "id", "AZURE_CLIENT_CERTIFICATE_PATH": certificate, "AZURE_CLIENT_SEND_CERTIFICATE_CHAIN": "True"},
-			machineToken, true, []string{"id: certificate, chain true"}, "principal",
+			machineToken, true,
+			[]string{"id: certificate, chain true"},
+			"principal",
 		},
 		{
 			"a PEM file doesn't have a password, so the next login is tried",
@@ -181,21 +187,31 @@ func TestAzureChain(t *testing.T) {
 				"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "id", "AZURE_CLIENT_CERTIFICATE_PATH": certificate, "AZURE_CLIENT_CERTIFICATE_PASSWORD": "p",
 				"AZURE_FEDERATED_TOKEN_FILE": federated,
 			},
-			machineToken, true, []string{"id: assertion federated"}, "principal",
+			machineToken, true,
+			[]string{"id: assertion federated"},
+			"principal",
 		},
 		{
 			"a workload is before the machine",
 			map[string]string{"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "id", "AZURE_FEDERATED_TOKEN_FILE": federated},
-			machineToken, true, []string{"id: assertion federated"}, "principal",
+			machineToken, true,
+			[]string{"id: assertion federated"},
+			"principal",
 		},
 		{"the machine's identity is before az", nil, machineToken, true, []string{"probe", "169.254.169.254 "}, "machine"},
 		{
 			"the variable selects one of the machine's identities",
-			map[string]string{"AZURE_CLIENT_ID": "id"}, machineToken, true, []string{"probe", "169.254.169.254 id"}, "machine",
+			map[string]string{"AZURE_CLIENT_ID": "id"},
+			machineToken, true,
+			[]string{"probe", "169.254.169.254 id"},
+			"machine",
 		},
 		{
 			"another endpoint for the machine's identity isn't probed",
-			map[string]string{"IDENTITY_ENDPOINT": "http://app.service/token", "IDENTITY_HEADER": "h"}, machineToken, true, []string{"app.service "}, "machine",
+			map[string]string{"IDENTITY_ENDPOINT": "http://app.service/token", "IDENTITY_HEADER": "h"},
+			machineToken, true,
+			[]string{"app.service "},
+			"machine",
 		},
 		{"outside of Azure, az is used", nil, "", true, []string{"probe"}, "cli"},
 		{"another program in place of the metadata service doesn't prevent az", nil, "<html>", true, []string{"probe", "169.254.169.254 "}, "cli"},
@@ -204,7 +220,10 @@ func TestAzureChain(t *testing.T) {
 		{"prod isn't az", map[string]string{"AZURE_TOKEN_CREDENTIALS": "prod"}, "", true, []string{"probe"}, ""},
 		{
 			"a login alone isn't probed",
-			map[string]string{"AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential"}, machineToken, true, []string{"169.254.169.254 "}, "machine",
+			map[string]string{"AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential"},
+			machineToken, true,
+			[]string{"169.254.169.254 "},
+			"machine",
 		},
 		{
 			"one name selects one login",
@@ -212,7 +231,9 @@ func TestAzureChain(t *testing.T) {
 				"AZURE_TOKEN_CREDENTIALS": "workloadidentitycredential", "AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "id", "AZURE_CLIENT_SECRET": "s3",
 				"AZURE_FEDERATED_TOKEN_FILE": federated,
 			},
-			machineToken, true, []string{"id: assertion federated"}, "principal",
+			machineToken, true,
+			[]string{"id: assertion federated"},
+			"principal",
 		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -27,11 +27,11 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Re
 	if e.Meaning != "" {
 		named(to, "", "%s", strings.ReplaceAll(e.Meaning, "`", ""))
 	}
-	if p := e.State.PendingSince; p != nil {
-		named(to, "Waiting:", "the oldest change that is not delivered was seen %s ago", ask.Age(p, now))
+	if e.State.PendingSince != nil {
+		named(to, "Waiting:", "%s", e.State.WaitingWords(now))
 	}
 	if e.Estimate != nil {
-		named(to, "Estimate:", "%s: %s; the controller has not said so yet", e.Estimate.Reason, e.Estimate.Message)
+		named(to, "Estimate:", "%s", e.EstimateWords())
 	}
 	named(to, "Next:", "%s", e.NextReport().NextWords(e.Controller, now))
 	printStopped(to, e.Stops, e.StoppedVersions, now)
@@ -62,12 +62,9 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 	printSettings(to, e.Settings)
 	printNotes(to, e.Notes)
 	_, _ = fmt.Fprintln(to)
-	switch {
-	case len(e.Users) == 0 && e.RecordHidden:
-		_, _ = fmt.Fprintln(to, "who follows it is "+ask.NotVisible)
-	case len(e.Users) == 0:
-		_, _ = fmt.Fprintln(to, "no workload on record follows it")
-	default:
+	if len(e.Users) == 0 {
+		_, _ = fmt.Fprintln(to, e.NoUsers())
+	} else {
 		table := commandline.NewColumns(to, 3)
 		table.Row("WORKLOAD", "STATE", "SINCE", "GIVEN", "NOW")
 		for _, u := range e.Users {

@@ -25,6 +25,8 @@ type statusOptions struct {
 	output       outputOptions
 	installation installationOptions
 	watch        bool
+	// empty is the message for an empty list.
+	empty string
 }
 
 func newStatus(env Environment) *cobra.Command {
@@ -70,6 +72,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
+	o.empty = within.NoWorkload()
 	reader := o.installation.reader(c, within.kinds, env)
 	if !o.watch {
 		answer, err := o.status(ctx, reader, within)
@@ -145,7 +148,7 @@ func (o *statusOptions) print(env Environment, answer ask.Status, whole bool) er
 			}
 		}
 		if len(answer.Workloads) == 0 {
-			_, err := fmt.Fprintln(env.Stderr, o.nothing())
+			_, err := fmt.Fprintln(env.Stderr, o.empty)
 			return err
 		}
 		var text bytes.Buffer
@@ -162,17 +165,6 @@ func (o *statusOptions) print(env Environment, answer ask.Status, whole bool) er
 			return stateColour(answer.Workloads[line].State)
 		})
 	})
-}
-
-// nothing is the message for an empty list.
-func (o *statusOptions) nothing() string {
-	switch {
-	case o.scope.selector != "":
-		return "no workload with these labels is followed"
-	case o.scope.all:
-		return "no workload is followed, and none asks to be (lockstep.dev/reload: auto)"
-	}
-	return "no workload is followed in this namespace, and none asks to be (lockstep.dev/reload: auto); -A looks in all namespaces"
 }
 
 // stateColour is red for states that a user has to end, and yellow for those that end by

@@ -102,7 +102,7 @@ func reasonsPage() string {
 func statesSection() string {
 	t := newTable("state", "meaning", "ends with")
 	for _, s := range []struct{ name, meaning, ends string }{
-		{ask.NotOnRecord, "The workload asks to be followed, and the controller has nothing on record of it: it has not looked at the workload yet, or the workload uses nothing that can be followed. Also when you may not read the record, and no event is left that says more.", "the controller's first look, and something that it can follow"},
+		{ask.NotOnRecord, "The workload asks to be followed, and the controller has nothing on record of it: it has not looked at the workload yet, or the workload uses nothing that can be followed. Also when you may not read the record, and no event that you can read says more.", "the controller's first look, and something that it can follow"},
 		{ask.NotFollowedAnyMore, "`lockstep status -w` listed the workload before, and does not any more.", ""},
 		{ask.NotWatched, "The controller does not watch the namespace of the workload, by the arguments of its Deployment.", "a controller that watches the namespace"},
 	} {

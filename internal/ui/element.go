@@ -100,7 +100,7 @@ func shown(s string) string {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d' { // joiners only change the shape of letters
 			return unicode.ReplacementChar
 		}
 		return r

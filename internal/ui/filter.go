@@ -14,8 +14,8 @@ const (
 	// fewRows is how many rows a page has, mostRows how many one has that shows all.
 	fewRows  = 50
 	mostRows = 5000
-	// mostChoices limits the choices of a filter: other values can be typed.
-	mostChoices = 200
+	// mostChoices limits the choices of a filter: other values can be typed as its text.
+	mostChoices = 2000
 	// longestFilter is how much of a text is searched for.
 	longestFilter = 200
 )
@@ -35,7 +35,8 @@ func newSnapshot(status ask.Status, err error) *snapshot {
 	for i := range status.Workloads {
 		w := &status.Workloads[i]
 		e := entry{Summary: w, group: w.State.Group()}
-		words := []string{w.Namespace + "/" + w.Workload, w.State.Reason, string(e.group)}
+		_, name, _ := strings.Cut(w.Workload, "/")
+		words := []string{w.Namespace + "/" + w.Workload, w.Namespace + "/" + name, w.State.Reason, string(e.group)}
 		for _, in := range w.Inputs {
 			words = append(words, in.Input)
 			sources[in.Input]++

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
@@ -46,12 +47,13 @@ func imagePage(v *imageView) node {
 func (v *imageView) pins() []string {
 	var all []string
 	for i := range v.Containers {
-		if pin := v.Containers[i].Pin(); pin != "" && len(all) < mostPins {
+		if pin := v.Containers[i].Pin(); pin != "" {
 			all = append(all, pin)
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), mostPins)]
 }
 
 // mostPins bounds the list: usually there is one, and two during a rollout.
@@ -60,8 +62,8 @@ const mostPins = 20
 // registry is what the registry last answered. A problem starts with its reason, which is a link.
 func (v *imageView) registry() node {
 	words := v.RegistryWords(v.Now)
-	if last := v.Problem(); last != nil {
-		return together(reason(last.Reason), text(strings.TrimPrefix(words, last.Reason)))
+	if after, problem := strings.CutPrefix(words, string(input.Unresolved)); problem {
+		return together(reason(string(input.Unresolved)), text(after))
 	}
 	return text(words)
 }

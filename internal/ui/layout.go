@@ -98,18 +98,19 @@ func problemPage(err error) page {
 		el("p", "", el("a", attr("href", "/"), text("All workloads"))))}
 }
 
-// isUnanswered reports whether an error isn't the cluster's answer: it can't be reached, or takes
-// too long.
+// isUnanswered reports whether an error isn't the cluster's answer: it can't be reached, takes too
+// long, or something on the way to it, such as a proxy, answers in its place.
 func isUnanswered(err error) bool {
 	var network interface{ Timeout() bool }
 	var cause *url.Error
+	var status apierrors.APIStatus
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &cause) || errors.As(err, &network) ||
-		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+		apierrors.IsTooManyRequests(err) || errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
 // goneWords say that the cluster doesn't answer.
 func goneWords(err error) string {
-	why := "it takes longer than " + patience.String()
+	why := "it takes too long"
 	if !errors.Is(err, context.DeadlineExceeded) {
 		why = err.Error()
 	}

@@ -73,7 +73,7 @@ func (l *live) run(r *http.Request) {
 		}
 		if !looks && p.namespace != "" && !p.ofBoard && l.server.covers(p.namespace) {
 			looks = true
-			l.server.board.watches.look(ctx, &looking, p.namespace, heard.wake)
+			l.server.board.watches.look(ctx, &looking, p.namespace, p.object, heard.wake)
 		}
 		if ctx.Err() != nil || l.send(p) != nil {
 			return

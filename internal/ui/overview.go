@@ -26,11 +26,11 @@ func (s *Server) viewOverview(ctx context.Context, r request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	return page{title: "Workloads", ofBoard: true, body: overviewPage(known, filterOf(r.query), r.now)}, nil
+	return page{title: "Workloads", ofBoard: true, body: overviewPage(known, filterOf(r.query), s.options.Scope.NoWorkload(), r.now)}, nil
 }
 
 // overviewPage is what "lockstep status" says, those workloads first that need somebody.
-func overviewPage(known *snapshot, f filter, now time.Time) node {
+func overviewPage(known *snapshot, f filter, empty string, now time.Time) node {
 	passed, counts := f.apply(known.entries)
 	return together(
 		el("h1", "", text("Workloads")),
@@ -38,7 +38,7 @@ func overviewPage(known *snapshot, f filter, now time.Time) node {
 		groupBar(f, counts, known.Controller),
 		filterForm(known, f),
 		el("p", class("count")+attr("id", "count")+attr("role", "status"), text(countWords(len(passed), len(known.entries)))),
-		overviewTable(known, f, passed, now),
+		overviewTable(known, f, passed, empty, now),
 	)
 }
 
@@ -154,11 +154,11 @@ func choice(name, all, chosen string, values []string) node {
 	return el("select", attr("id", name)+attr("name", name), option("", all), each(values, func(v string) node { return option(v, v) }))
 }
 
-// overviewTable has the workloads that pass.
-func overviewTable(known *snapshot, f filter, passed []entry, now time.Time) node {
+// overviewTable has the workloads that pass; empty is why there are none at all.
+func overviewTable(known *snapshot, f filter, passed []entry, empty string, now time.Time) node {
 	switch {
 	case len(known.entries) == 0:
-		return el("p", class("empty"), text("Lockstep follows no workload here, and no workload has an annotation such as lockstep.dev/reload: auto."))
+		return el("p", class("empty"), text(empty))
 	case len(passed) == 0:
 		return el("p", class("empty"), text("No workload matches. "), link("/", "Show all"))
 	}

@@ -46,7 +46,7 @@ func shop(inStep int) ask.Status {
 
 func overviewOf(status ask.Status, query string) string {
 	values, _ := url.ParseQuery(query)
-	return string(overviewPage(newSnapshot(status, nil), filterOf(values), clock()))
+	return string(overviewPage(newSnapshot(status, nil), filterOf(values), ask.Scope{}.NoWorkload(), clock()))
 }
 
 func mustShow(t *testing.T, html string, wanted ...string) {
@@ -108,7 +108,7 @@ func TestOverviewIsHonest(t *testing.T) {
 
 func TestOverviewWithoutWorkloads(t *testing.T) {
 	t.Parallel()
-	mustShow(t, overviewOf(ask.Status{}, ""), "follows no workload", "0 workloads")
+	mustShow(t, overviewOf(ask.Status{}, ""), "no workload is followed, and none asks to be", "0 workloads")
 	mustShow(t, overviewOf(shop(2), "q=nothing-like-it"), "No workload matches", "0 of 3 workloads")
 }
 

@@ -145,7 +145,7 @@ func eventTable(name, heading string, all []ask.Event, now time.Time) node {
 		table(heading, []string{"When", "Reason", "Event", "By"}, each(shown, func(e ask.Event) node {
 			return row(cell("When", moment(&e.At, now)), cell("Reason", reason(e.Reason)), cell("Event", text(e.Note)), cell("By", text(dashed(e.By))))
 		})),
-		rest(len(all)-len(shown), "older events"))
+		when(len(shown) < len(all), el("p", class("note"), text("Older events aren't shown."))))
 }
 
 // settingTable lists annotations and where they are.

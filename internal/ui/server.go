@@ -176,6 +176,9 @@ type page struct {
 	// namespace is where the objects are that the page is about: changes there make it again.
 	// By default it is that of the address; the controller's own objects count for every page.
 	namespace string
+	// object is the name of the object that the page is about, empty without one: events about it
+	// make the page again.
+	object string
 	// ofBoard is true if the page shows nothing but what the board keeps.
 	ofBoard bool
 	// body is the content of <main>.
@@ -240,6 +243,7 @@ func (s *Server) make(ctx context.Context, address *url.URL) page {
 	if p.namespace == "" {
 		p.namespace = path["namespace"]
 	}
+	p.object = path["name"]
 	if p.gone == "" {
 		p.gone = s.board.gone()
 	}

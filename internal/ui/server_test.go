@@ -376,6 +376,7 @@ func TestProblems(t *testing.T) {
 		"Slow":         {context.DeadlineExceeded, http.StatusServiceUnavailable, true},
 		"Down":         {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, http.StatusServiceUnavailable, true},
 		"Starting":     {apierrors.NewServiceUnavailable("starting"), http.StatusServiceUnavailable, true},
+		"Proxy":        {apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", deployments, "", "bad gateway", 0, true), http.StatusServiceUnavailable, true},
 		"Other":        {errors.New("a <b>mistake</b>"), http.StatusInternalServerError, false},
 	} {
 		p := problemPage(c.err)

@@ -31,7 +31,6 @@ func sourcePage(v *sourceView) node {
 			el("dl", "",
 				fact("Changed", text(v.ChangedWords(v.Now))),
 				each(v.Owners, func(owner string) node { return fact("Owner", text(owner)) }),
-				holdFact(hold),
 				stopFacts(v.Stops, v.StoppedVersions, v.Now),
 				spreadFacts(v.Spread),
 				fact("Controller", text(v.Controller.Words(v.Now)))),
@@ -39,34 +38,19 @@ func sourcePage(v *sourceView) node {
 		v.users(),
 		actionForms(&v.Actions),
 		commandList(v.commands()),
-		settingTable(v.Namespace, v.Settings),
+		when(!v.Gone && v.Hidden == "", settingTable(v.Namespace, v.Settings)),
 		eventTable("events", "Events", v.Events, v.Now),
 	)
-}
-
-// holdFact is why it is held, and by which annotation.
-func holdFact(hold *ask.Setting) node {
-	if hold == nil {
-		return ""
-	}
-	why := "no reason is given"
-	if hold.Value != "" {
-		why = hold.Value
-	}
-	return fact("Held", text(why+" (annotation "+hold.Key+" on the "+hold.On+")"))
 }
 
 // users are the workloads that follow it, which version each of them has, and what those without
 // the current one wait for.
 func (v *sourceView) users() node {
 	shown := v.Users[:min(len(v.Users), mostUsers)]
-	switch {
-	case len(shown) == 0 && v.RecordHidden:
-		return section("users", "Used by", el("p", class("note"), text("who follows it is "+ask.NotVisible)))
-	case len(shown) == 0:
-		return section("users", "Used by", el("p", "", text("no workload on record follows it")))
+	if len(shown) == 0 {
+		return section("users", "Followed by", el("p", class("note"), text(v.NoUsers())))
 	}
-	return section("users", "Used by",
+	return section("users", "Followed by",
 		table("Workloads that follow it", []string{"Workload", "State", "Delivered", "Current", "Why"}, each(shown, v.user)),
 		rest(len(v.Users)-len(shown), "further workloads"))
 }
@@ -101,7 +85,7 @@ func (s *Server) viewSource(ctx context.Context, r request) (page, error) {
 	v := &sourceView{SourceExplanation: explained, Now: r.now, Shell: s.shell()}
 	v.Actions = s.actions(&r, namespace, explained.Source, sourceAddress(namespace, explained.Source))
 	if held := ask.HoldIn(explained.Settings) != nil; !explained.Gone {
-		v.Actions.All = possible(sourceActions(namespace, explained.Source), held, held)
+		v.Actions.All = possible(sourceActions(namespace, explained.Source), held, held || explained.Hidden != "")
 	}
 	s.grants.check(ctx, v.Actions.All, func(*action) []access.Permission { return onObject(ofSources(id.Kind), namespace, id.Name) })
 	return page{title: explained.Source + " in " + namespace, namespace: namespace, body: sourcePage(v)}, nil

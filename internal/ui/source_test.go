@@ -38,7 +38,7 @@ func TestSourcePage(t *testing.T) {
 	}
 	page := sourcePage(sourceViewOf(e))
 	shows(t, page, "<h1>configmap/app", "60s ago by kubectl-edit", "<dd>deployment/web</dd>", "configmap/app bbb222 failed on deployment/canary", "incident 42",
-		"migration (annotation lockstep.dev/hold on the configmap)",
+		`<td data-label="Value">migration</td>`,
 		`<a href="/workload/shop/deployment/web">deployment/web</a>`, `<span class="badge held">held</span></td><td data-label="Delivered"><code class="digest">aaa111</code>`, "held by a user",
 		`<span class="badge in-step">in step</span></td><td data-label="Delivered"><code class="digest">bbb222</code>`,
 		"it failed", "events are not visible to you",
@@ -49,6 +49,8 @@ func TestSourcePage(t *testing.T) {
 	lacks(t, sourcePage(sourceViewOf(e)), "badge in-step")
 	e.Hidden = "secrets is forbidden"
 	shows(t, sourcePage(sourceViewOf(e)), `<td data-label="Current"><code class="digest">bbb222</code> (on record; not visible to you)</td>`)
+	e.Settings = nil
+	lacks(t, sourcePage(sourceViewOf(e)), "No annotation")
 }
 
 // TestSourceUsersAreBounded: a source of thousands of workloads has a page of bounded size.
@@ -57,7 +59,7 @@ func TestSourceUsersAreBounded(t *testing.T) {
 	e := ask.SourceExplanation{Namespace: "shop", Source: "secret/db"}
 	shows(t, sourcePage(sourceViewOf(e)), "no workload on record follows it")
 	e.RecordHidden = true
-	shows(t, sourcePage(sourceViewOf(e)), "who follows it is not visible to you")
+	shows(t, sourcePage(sourceViewOf(e)), "which workloads follow it is not visible to you")
 	for i := range 2000 {
 		e.Users = append(e.Users, ask.SourceUser{Workload: fmt.Sprintf("deployment/w%d", i)})
 	}

@@ -89,15 +89,20 @@ func (w *watches) start(ctx context.Context) {
 	}), mirror.Scope{List: metadataOf(events), Namespace: w.scope.Namespace, Fields: fields.OneTermEqualSelector("reportingComponent", announce.Reporter)})
 }
 
-// look calls changed for every change of a ConfigMap, a Secret or the settings of a namespace,
-// while a page about it is open. These are three watches a page, and mostLives limits the pages.
-func (w *watches) look(ctx context.Context, looking *sync.WaitGroup, namespace string, changed func()) {
+// look calls changed for every change of a ConfigMap, a Secret or the settings of a namespace, and
+// for every event about an object there, while a page about it is open. These are four watches a page,
+// and mostLives limits the pages.
+func (w *watches) look(ctx context.Context, looking *sync.WaitGroup, namespace, name string, changed func()) {
 	kind := corev1.SchemeGroupVersion.WithKind
-	for _, scope := range []mirror.Scope{
+	scopes := []mirror.Scope{
 		{List: metadataOf(kind("ConfigMap")), Namespace: namespace},
 		{List: metadataOf(kind("Secret")), Namespace: namespace},
 		{List: metadataOf(kind("Namespace")), Name: namespace},
-	} {
+	}
+	if name != "" {
+		scopes = append(scopes, mirror.Scope{List: metadataOf(kind("Event")), Namespace: namespace, Fields: fields.OneTermEqualSelector("involvedObject.name", name)})
+	}
+	for _, scope := range scopes {
 		m := mirror.New(mirror.Options[*copied]{Name: "sources", Slim: slim(nil), Now: w.now, Changed: func(_, _ *copied) { changed() }})
 		looking.Go(func() { m.Run(ctx, w.client, scope) })
 	}

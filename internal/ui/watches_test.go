@@ -88,8 +88,8 @@ func TestLiveEndsLast(t *testing.T) {
 			return ctx.Err()
 		}})
 		synctest.Wait()
-		if got := running.Load(); got != 3 {
-			t.Errorf("%d watches are open, want those of ConfigMaps, Secrets and the namespace", got)
+		if got := running.Load(); got != 4 {
+			t.Errorf("%d watches are open, want those of ConfigMaps, Secrets, the namespace and the events", got)
 		}
 		leave()
 		synctest.Wait()
@@ -115,7 +115,7 @@ func TestLiveWithoutPermission(t *testing.T) {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil)
 		}})
 		time.Sleep(10 * time.Minute) // of the bubble
-		const watches, eachMinute = 3, 5
+		const watches, eachMinute = 4, 5
 		if got := asked.Load(); got == 0 || got > watches*eachMinute*10 {
 			t.Errorf("in ten minutes it asked %d times", got)
 		}
@@ -194,6 +194,15 @@ func TestLiveFollowsSources(t *testing.T) {
 			before = nextEvent(t, events).data
 			now = partOf(before, change.id)
 		}
+	}
+	told := &corev1.Event{ObjectMeta: in("told"), Reason: "Told", Message: "by another", InvolvedObject: corev1.ObjectReference{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "web", UID: web.UID,
+	}}
+	if err := c.Create(t.Context(), told); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(before, "by another") {
+		before = nextEvent(t, events).data
 	}
 }
 

@@ -44,7 +44,7 @@ func workloadPage(v *workloadView) node {
 // badges are the state, and the hold of a workload that has nothing to wait for yet.
 func (v *workloadView) badges() node {
 	state := v.NextReport()
-	held := ask.HoldIn(v.Settings) != nil && state.Group() != ask.Held
+	held := (v.OwnHold || ask.HoldIn(v.Settings) != nil) && state.Group() != ask.Held
 	return together(when(held, together(badge(ask.Held), text(" "))), stateBadge(state, v.Controller))
 }
 
@@ -68,6 +68,7 @@ func (v *workloadView) input(u ask.Use) node {
 			when(u.Followed, fact("Delivered", digest(u.Delivered))),
 			fact("Current", digestIn(u.NowWords(), u.Current)),
 			fact("Changed", text(u.ChangedWords(v.Now))),
+			factIf("Not visible", u.Hidden),
 			factIf("Used in", strings.Join(u.Places, "; "))))
 }
 
@@ -77,7 +78,7 @@ func (v *workloadView) state() node {
 	return section("state", "State",
 		el("dl", "",
 			fact("State", stateWords(v.State, v.Now), when(v.Meaning != "", el("p", class("meaning"), text(strings.ReplaceAll(v.Meaning, "`", ""))))),
-			when(v.State.PendingSince != nil, fact("Waiting", text("the oldest change that isn't delivered was seen "), moment(v.State.PendingSince, v.Now))),
+			when(v.State.PendingSince != nil, fact("Waiting", text(v.State.WaitingWords(v.Now)))),
 			v.estimate(),
 			fact("Next", text(next.NextWords(v.Controller, v.Now))),
 			stopFacts(v.Stops, v.StoppedVersions, v.Now),
@@ -91,11 +92,7 @@ func (v *workloadView) estimate() node {
 	if v.Estimate == nil {
 		return ""
 	}
-	words := ""
-	if v.Estimate.Message != "" {
-		words = ": " + v.Estimate.Message
-	}
-	return fact("Estimate", reason(v.Estimate.Reason), text(words+"; the controller has not said so yet"))
+	return fact("Estimate", reason(v.Estimate.Reason), text(strings.TrimPrefix(v.EstimateWords(), v.Estimate.Reason)))
 }
 
 func (v *workloadView) window() node {
@@ -128,6 +125,11 @@ func (v *workloadView) commands() []offer {
 		offer{"Restart its pods even though it is in step", command(verbRoll, append(v.Shell.ownKey(), "--force")...)})
 	if hold := ask.HoldIn(v.Settings); hold != nil && hold.On == "namespace" {
 		offers = append(offers, offer{"End the hold of its namespace", v.Shell.lockstep(verbRelease, "namespace/"+v.Namespace)})
+	}
+	for _, u := range v.Inputs {
+		if u.Held {
+			offers = append(offers, offer{"End the hold of " + u.Input, v.Shell.lockstep(verbRelease, u.Input, "-n", v.Namespace)})
+		}
 	}
 	offers = append(offers, v.Shell.resume(v.Namespace, v.Workload, v.Stops, v.StoppedVersions)...)
 	if hasUndo(v.Kind) {

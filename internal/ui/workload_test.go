@@ -115,13 +115,13 @@ func TestNoGreenWhileTheControllerIsDown(t *testing.T) {
 	lacks(t, page, "badge in-step")
 	e.Controller.State, e.State.From = ask.Running, ask.FromEstimate
 	lacks(t, workloadPage(viewOf(e)), "badge in-step")
-	e.State.From, e.Inputs[1].Hidden = ask.FromRecord, "forbidden"
-	shows(t, workloadPage(viewOf(e)), `<li class="input " id="input-image/web">`)
+	e.State.From, e.Inputs[1].Hidden = ask.FromRecord, "get it is forbidden"
+	shows(t, workloadPage(viewOf(e)), "get it is forbidden", `<li class="input " id="input-image/web">`)
 	e.Inputs[1].Hidden, e.Inputs[1].Delivered = "", ""
 	shows(t, workloadPage(viewOf(e)), "no version is on record")
 	e.Estimate = &ask.Report{Reason: "QuietWindow", Message: "soon", Ends: "quiet", From: ask.FromEstimate}
 	page = workloadPage(viewOf(e))
-	shows(t, page, "waiting, an estimate", "soon; the controller has not said so yet", "it ends with quiet")
+	shows(t, page, "waiting, an estimate", "soon; the controller hasn&#39;t said so yet", "it ends with quiet")
 	lacks(t, page, "badge in-step")
 }
 
@@ -138,6 +138,9 @@ func TestHeldWithoutAChange(t *testing.T) {
 	page = workloadPage(viewOf(e))
 	shows(t, page, `<span class="badge held">held</span>`, "lockstep release namespace/shop --context lab")
 	lacks(t, page, "--overwrite", "lockstep release deployment/web")
+	e.Settings, e.OwnHold, e.Inputs[0].Held = nil, true, true // an undo removed the annotation
+	page = workloadPage(viewOf(e))
+	shows(t, page, `<span class="badge held">held</span>`, "lockstep release deployment/web", "lockstep release configmap/app -n shop --context lab")
 }
 
 // TestTimeline: each revision says what it was given, by whom, and how many pods run it.
@@ -176,7 +179,7 @@ func TestEventsAreBounded(t *testing.T) {
 		v.Events = append(v.Events, ask.Event{At: noon(), Reason: "Reloaded", Note: fmt.Sprintf("number %d.", i)})
 	}
 	page := workloadPage(v)
-	shows(t, page, "number 59.", "number 10.", "10 older events aren&#39;t shown")
+	shows(t, page, "number 59.", "number 10.", "Older events aren&#39;t shown.")
 	lacks(t, page, "number 9.")
 	if strings.Index(string(page), "number 59.") > strings.Index(string(page), "number 10.") {
 		t.Error("the newest event isn't the first")

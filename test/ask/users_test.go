@@ -138,7 +138,7 @@ func TestControllerIsDown(t *testing.T) {
 		t.Errorf("the state is %+v with the estimate %+v", e.State, e.Estimate)
 	}
 	text, _, code := s.ask(t, "explain", web)
-	if code != 0 || !strings.Contains(text, "the controller has not said so yet") || !strings.Contains(text, "down for") {
+	if code != 0 || !strings.Contains(text, "the controller hasn't said so yet") || !strings.Contains(text, "down for") {
 		t.Errorf("exit code %d and\n%s", code, text)
 	}
 	text, _, code = s.ask(t, "explain", "configmap/app")

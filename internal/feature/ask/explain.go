@@ -105,8 +105,9 @@ type Use struct {
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
 	// Note is what prevents its delivery.
 	Note string `json:"note,omitempty"`
-	// Undone is true when it was delivered and reverted.
+	// Undone is true when it was delivered and reverted, and Held when the source itself is held.
 	Undone bool `json:"undone,omitempty"`
+	Held   bool `json:"held,omitempty"`
 }
 
 // Situation is what was read about one workload.
@@ -196,7 +197,7 @@ func (s *Situation) told() Report {
 	default:
 		return live
 	}
-	live.Reason, live.Ends = NotOnRecord, firstLook
+	live.Reason, live.Ends = NotOnRecord, firstLook(s.Readable)
 	return live
 }
 
@@ -228,10 +229,18 @@ func (s *Situation) estimate() *Report {
 		return nil
 	}
 	live := s.live()
-	if live.Reason == string(input.QuietWindow) && live.Reason == s.state().Reason {
-		return nil // it waits for quiet, and each change is recorded within a minute
+	if live.Reason == string(input.QuietWindow) && (live.Reason == s.state().Reason || s.state().Reason == string(input.Held) && s.isHeld()) {
+		return nil // it waits for quiet, and each change is recorded within a minute; or the controller's window is over
 	}
 	return &live
+}
+
+// isHeld reports whether a hold of the workload, its namespace or an input counts.
+func (s *Situation) isHeld() bool {
+	return s.Live.Hold() != "" || slices.ContainsFunc(s.Live.Findings, func(f input.Finding) bool {
+		_, held := f.BarredFor(input.Held)
+		return held
+	})
 }
 
 // isSetAnew reports whether the state on record is due to a user's setting that has changed
@@ -302,7 +311,7 @@ func (s *Situation) found(u Use, f input.Finding) Use {
 	}
 	for _, bar := range f.Bars {
 		u.Note = join(u.Note, string(bar.Reason))
-		u.Undone = u.Undone || bar.Reason == input.Undone
+		u.Undone, u.Held = u.Undone || bar.Reason == input.Undone, u.Held || bar.Reason == input.Held
 	}
 	if _, known := s.Entry.Inputs[f.ID]; s.Recorded && !s.Entry.TooNew && !known && f.Reason != input.Unreadable {
 		u.Note = "not on record"

@@ -77,9 +77,10 @@ func TestEstimateOfSettings(t *testing.T) {
 		hidden map[input.ID]string
 		want   string
 	}{
-		"Released":  {"the hold is gone", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}}, nil, string(input.InStep)},
-		"StillHeld": {"it is as on record", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}}, nil, ""},
-		"Hidden":    {"who asks cannot read what the decision depends on", input.Held, rollouts.Observation{}, map[input.ID]string{input.Secret("db"): "forbidden"}, ""},
+		"Released":   {"the hold is gone", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}}, nil, string(input.InStep)},
+		"StillHeld":  {"it is as on record", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}}, nil, ""},
+		"HeldInStep": {"a hold that counts isn't denied by a quiet window that may be another", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Held: true, Quiet: time.Hour}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed, ChangedAt: time.Now()}}}, Now: time.Now(), MaxDelay: 2 * time.Hour}, nil, ""},
+		"Hidden":     {"who asks cannot read what the decision depends on", input.Held, rollouts.Observation{}, map[input.ID]string{input.Secret("db"): "forbidden"}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +139,7 @@ func TestUnresolvedImage(t *testing.T) {
 // TestUnreadableRecord: a first look at what may be on record long since says nothing.
 func TestUnreadableRecord(t *testing.T) {
 	t.Parallel()
-	for readable, want := range map[bool]string{true: "no controller has looked at it yet", false: "the record cannot be read with your permissions, and no event is left that says more"} {
+	for readable, want := range map[bool]string{true: "no controller has looked at it yet", false: "the record cannot be read with your permissions, and no event that you can read says more"} {
 		e := ask.Explain(ask.Situation{
 			Workload: workload(kube.Deployment(), time.Time{}), Readable: readable,
 			Live: rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Record, Reason: input.Baseline}}}},

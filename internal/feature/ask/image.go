@@ -32,8 +32,10 @@ type ImageExplanation struct {
 	Events []Event `json:"events,omitempty"`
 	// Notes list what could not be read.
 	Notes []string `json:"notes,omitempty"`
-	// RecordHidden is true when the caller has no permission to read the record.
+	// RecordHidden and EventsHidden are true when the caller has no permission to read the record or
+	// the events.
 	RecordHidden bool `json:"recordHidden,omitempty"`
+	EventsHidden bool `json:"eventsHidden,omitempty"`
 }
 
 // ImageUse is a container that follows the image.
@@ -87,7 +89,7 @@ func (r *Reader) Image(ctx context.Context, namespace, image string) (ImageExpla
 	known.Events, err = announce.ReportedIn(ctx, r.Client, namespace)
 	e.Notes = append(e.Notes, heard.unread("the record", byEvents(err))...)
 	if err != nil {
-		e.Notes = append(e.Notes, err.Error())
+		e.EventsHidden, e.Notes = true, append(e.Notes, err.Error())
 	}
 	e.Containers, e.Events = known.imageUses(wanted)
 	return e, ctx.Err()

@@ -110,6 +110,23 @@ func TestRegistryWasAsked(t *testing.T) {
 	}
 }
 
+// TestRegistryThatIsDown: the state on record counts without events, and what can't be read isn't denied.
+func TestRegistryThatIsDown(t *testing.T) {
+	t.Parallel()
+	down := ImageUse{Digest: "sha256:aaa", State: Report{Reason: string(input.Unresolved), Message: "connection refused"}}
+	for name, tc := range map[string]struct {
+		e    ImageExplanation
+		want string
+	}{
+		"Down":   {ImageExplanation{Containers: []ImageUse{down}}, "Unresolved: connection refused"},
+		"Hidden": {ImageExplanation{EventsHidden: true}, "what it answered is " + NotVisible},
+	} {
+		if got := tc.e.RegistryWords(time.Time{}); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // TestProblemIsOver: a delivered digest is an answer of the registry, and what is only told again isn't.
 func TestProblemIsOver(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,13 @@ const (
 // NotOnRecord is the state of a workload that the controller hasn't decided on.
 const NotOnRecord = "NotOnRecord"
 
-// firstLook ends NotOnRecord.
-const firstLook = "the controller's first look, and something that it can follow"
+// firstLook ends NotOnRecord, unless the record can't be read.
+func firstLook(readable bool) string {
+	if !readable {
+		return "the permission to read the record"
+	}
+	return "the controller's first look, and something that it can follow"
+}
 
 // NotFollowedAnyMore is the state of a workload that was followed at the last check.
 const NotFollowedAnyMore = "NotFollowedAnyMore"

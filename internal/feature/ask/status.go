@@ -63,7 +63,7 @@ func StatusOf(k Known) []Summary {
 		} else if told, ok := toldBy(k.Events[w.UID]); ok && told.standsFor(k.Entries != nil) {
 			row.State = told
 		} else if asksToBeFollowed(intent) {
-			row.State = Report{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), Ends: firstLook, From: FromEstimate}
+			row.State = Report{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), Ends: firstLook(k.Entries != nil), From: FromEstimate}
 		} else {
 			continue
 		}
@@ -114,7 +114,7 @@ func hasSource(e record.Entry) bool {
 
 func notOnRecord(readable bool) string {
 	if !readable {
-		return "the record cannot be read with your permissions, and no event is left that says more"
+		return "the record cannot be read with your permissions, and no event that you can read says more"
 	}
 	return "it asks to be followed and is not on record: it uses nothing that can be followed, or no controller has seen it"
 }

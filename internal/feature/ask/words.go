@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
 
@@ -75,7 +76,7 @@ func (s Report) FromWords() string {
 	case FromEvent:
 		return " (from the newest event)"
 	case FromEstimate:
-		return " (an estimate: the controller has nothing on record of it, or the record is " + NotVisible + ")"
+		return " (an estimate: the controller hasn't decided it, or its record is " + NotVisible + ")"
 	case FromFlags:
 		return " (from the arguments of the controller's Deployment)"
 	}
@@ -101,6 +102,39 @@ func (s Report) NextWords(c Controller, now time.Time) string {
 		return "it ends with " + s.Ends
 	}
 	return "nothing is planned"
+}
+
+// WaitingWords is since when a change isn't delivered.
+func (s Report) WaitingWords(now time.Time) string {
+	return "the oldest change that isn't delivered was seen " + Age(s.PendingSince, now) + " ago"
+}
+
+// EstimateWords describes the estimate, which isn't nil.
+func (e *Explanation) EstimateWords() string {
+	words := e.Estimate.Reason
+	if e.Estimate.Message != "" {
+		words += ": " + e.Estimate.Message
+	}
+	return words + "; the controller hasn't said so yet"
+}
+
+// NoUsers is why a source has no workload.
+func (e *SourceExplanation) NoUsers() string {
+	if e.RecordHidden {
+		return "which workloads follow it is " + NotVisible
+	}
+	return "no workload on record follows it"
+}
+
+// NoWorkload is why a list is empty.
+func (s Scope) NoWorkload() string {
+	switch {
+	case s.Selector != nil && !s.Selector.Empty():
+		return "no workload with these labels is followed"
+	case s.Namespace == "":
+		return "no workload is followed, and none asks to be (" + settings.Reload + ": auto)"
+	}
+	return "no workload is followed in this namespace, and none asks to be (" + settings.Reload + ": auto); -A looks in all namespaces"
 }
 
 // NextReport is the decision whose end matters to the user: the estimate, where the controller has
@@ -190,13 +224,20 @@ func (u Use) NowWords() string {
 
 // RegistryWords is what the registry last answered, as far as the record and events tell.
 func (e *ImageExplanation) RegistryWords(now time.Time) string {
+	for i := range e.Containers {
+		if s := &e.Containers[i].State; s.Reason == string(input.Unresolved) {
+			return s.Words(now)
+		}
+	}
 	switch last := e.Problem(); {
 	case last != nil:
 		return last.Reason + " " + Age(&last.At, now) + " ago, and may be over: " + last.Note
+	case e.RecordHidden || e.EventsHidden:
+		return "what it answered is " + NotVisible
 	case !e.isAnswered():
 		return "the controller hasn't asked it, as far as the record and events show"
 	}
-	return "no problem was reported, as far as events are kept"
+	return "it has answered, and no problem was reported, as far as events are kept"
 }
 
 // Pin is the current tag and digest, as far as they are known: of one that isn't delivered yet only

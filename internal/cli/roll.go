@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,26 +30,26 @@ import (
 
 // rollOptions are the flags of "lockstep roll".
 type rollOptions struct {
-	kube   kubeOptions
-	scope  scopeOptions
-	ownNS  string
-	key    string
-	state  string
-	now    bool
-	force  bool
-	quiet  time.Duration
-	images imagesOptions
-	forms  formOptions
-	form   string
-	why    whyOptions
+	kube    kubeOptions
+	several severalOptions
+	ownNS   string
+	key     string
+	state   string
+	now     bool
+	force   bool
+	quiet   time.Duration
+	images  imagesOptions
+	forms   formOptions
+	form    string
+	why     whyOptions
 }
 
 func newRoll(env Environment) *cobra.Command {
-	o := rollOptions{}
+	o := rollOptions{several: severalOptions{workloadsOnly: true}}
 	cmd := &cobra.Command{
-		Use:   "roll KIND/NAME",
-		Short: "Roll out one workload with the current versions of its inputs, by hand",
-		Long: `Roll out one workload with the current versions of its ConfigMaps, Secrets and images,
+		Use:   "roll KIND/NAME...",
+		Short: "Roll out workloads with the current versions of their inputs, by hand",
+		Long: `Roll out workloads with the current versions of their ConfigMaps, Secrets and images,
 by hand.
 
 The pod template gets what the controller would write there, so the rollout looks
@@ -58,6 +57,11 @@ like any other, and the controller takes it as delivered. Pods restart, also whe
 lockstep.dev/strategy says evict or refresh. A CronJob is refused unless it gets another
 image: its next Job reads the new content by itself. A workload that was reverted
 (undo, abort) is followed again after it.
+
+Name one or more workloads, or select them: -l and --all select those that "lockstep status"
+lists for the namespace. A kind as argument restricts the selection ("roll deployment -l
+app=web"). The command rolls them out one after the other. If it can't roll one out, it goes on
+with the next, reports each failure and exits with 1.
 
 Images are those of the annotations image.lockstep.dev/CONTAINER. Registries are asked
 once, with the pull secrets of the pods as far as you may read them, then with Docker's
@@ -76,19 +80,21 @@ for --quiet, and refuses to roll out a workload or source that carries a hold. A
 is quarantined or contested then stays as it is. A stop ("lockstep stop"), a maintenance window, and
 the order in which a change reaches workloads don't count here: you decide.`,
 		Example: `  lockstep roll deployment/web -n shop
+  lockstep roll deployment/web deployment/api -n shop
+  lockstep roll -l team=web -n shop
   lockstep roll statefulset/db --now
   lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
-		Args: oneWorkload,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error { return o.several.read(args) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
 			o.form = o.forms.choose(cmd.Flags())
-			return o.run(cmd.Context(), args[0], env)
+			return o.run(cmd.Context(), env)
 		},
-		ValidArgsFunction: completeWorkload(&o.kube, &o.scope),
+		ValidArgsFunction: completeSeveral(completeWorkload(&o.kube, &o.several.scopeOptions)),
 	}
 	fs := cmd.Flags()
 	o.kube.bind(fs)
-	o.scope.bindOne(fs)
+	o.several.bind(fs)
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
 	fs.StringVar(&o.state, "state-name", ask.DefaultState, "start of the names of the ConfigMaps with the record")
@@ -103,21 +109,19 @@ the order in which a change reaches workloads don't count here: you decide.`,
 	return cmd
 }
 
-func (o *rollOptions) run(ctx context.Context, name string, env Environment) error {
-	namespace := cmp.Or(o.scope.namespace, o.kube.namespace())
-	kind, at, err := workloadNamed(name, namespace, o.scope.kinds)
-	if err == nil && o.form != "" {
-		err = validForm(o.form)
-	}
-	if err != nil {
-		return usageError{err}
+func (o *rollOptions) run(ctx context.Context, env Environment) error {
+	if o.form != "" {
+		if err := validForm(o.form); err != nil {
+			return usageError{err}
+		}
 	}
 	words, err := o.images.words(settings.Defaults{Quiet: o.quiet})
 	if err != nil {
 		return usageError{err}
 	}
-	words.Defaults.Auto = true // This workload was named.
-	c, err := o.kube.client()
+	words.Defaults.Auto = true // These workloads were named.
+	own := installationOptions{namespace: o.ownNS, state: o.state, key: o.key}
+	all, c, err := o.several.targets(ctx, &o.kube, &own, env)
 	if err != nil {
 		return err
 	}
@@ -129,21 +133,31 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 		return err
 	}
 	if stop, _, err := killswitch.Read(ctx, c, o.ownNS); err == nil { // Without permission to read it, nothing is noted.
-		if reason, stopped := stop.For(namespace); stopped {
+		if reason, stopped := stop.For(all[0].Namespace); stopped {
 			_, _ = fmt.Fprintf(env.Stderr, "note: automatic changes are stopped (%s); this rollout is carried out all the same\n", reasonText(reason))
 		}
 	}
-	r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, kube.NewHashers(key), kind, at, env.Now)}
-	known, found, err := ledger.ReadEntry(ctx, c, o.ownNS, o.state, r.live.Key())
+	return each(ctx, all, env, func(t target) error {
+		r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, kube.NewHashers(key), t.kind, t.ObjectKey, env.Now)}
+		if len(all) > 1 {
+			r.about = t.String() + ": "
+		}
+		return r.start(ctx, t)
+	})
+}
+
+// start reads what is on record of the workload, and runs.
+func (r *roll) start(ctx context.Context, t target) error {
+	known, found, err := ledger.ReadEntry(ctx, r.client, r.options.ownNS, r.options.state, r.live.Key())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
 	if found {
 		r.known = known
 	}
-	err = notFound(ctx, c, workloadTarget(kind, at), r.run(ctx))
+	err = notFound(ctx, r.client, t, r.run(ctx))
 	if !r.rolled {
-		o.why.lost(env, "nothing was rolled out")
+		r.options.why.lost(r.env, r.about+"nothing was rolled out")
 	}
 	return err
 }
@@ -177,6 +191,8 @@ type roll struct {
 	known record.Entry
 	// waitsFor are the versions that it has been waiting for, empty before the first.
 	waitsFor string
+	// about begins each line on standard error, if the command is about several workloads.
+	about string
 	// said are the lines that were already printed.
 	said map[string]bool
 	// rolled is true after the API server accepted the patch.
@@ -299,10 +315,10 @@ func (r *roll) wait(ctx context.Context, in rollouts.Observation, d rollouts.Dec
 	current := input.Order{All: d.Due, Due: d.Due}.Shown(nil).String()
 	switch r.waitsFor {
 	case "":
-		_, _ = fmt.Fprintf(r.env.Stderr, "waiting for %s without a change%s; --now does not wait\n", in.Intent.Quiet, estimated(d))
+		_, _ = fmt.Fprintf(r.env.Stderr, "%swaiting for %s without a change%s; --now does not wait\n", r.about, in.Intent.Quiet, estimated(d))
 	case current:
 	default:
-		_, _ = fmt.Fprintln(r.env.Stderr, "a source has changed; waiting on")
+		_, _ = fmt.Fprintln(r.env.Stderr, r.about+"a source has changed; waiting on")
 	}
 	r.waitsFor = current
 	select {

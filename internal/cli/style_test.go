@@ -51,7 +51,7 @@ func TestMistakesAreShort(t *testing.T) {
 		"NoValue":      {"a flag at the end", "controller --quiet", "--quiet needs a value"},
 		"Kind":         {"which kind may be meant", "roll deploymnt/web", `workload "deploymnt/web": unknown kind "deploymnt"; did you mean deployment?`},
 		"Target":       {"what can be held", "hold pod/web why", "cronjob (cj), rollout (ro); --kind adds another kind; configmap (cm) and secret are accepted too"},
-		"NoReason":     {"a hold has a reason", "hold deploy/web", "name one workload, ConfigMap, Secret or namespace and a reason"},
+		"NoReason":     {"a hold has a reason", "hold deploy/web", "a reason is missing: name it last, or with --reason"},
 		"Shell":        {"which shell may be meant", "completion basj", `no completion for "basj", want bash|zsh|fish|powershell; did you mean bash?`},
 		"NoShell":      {"which ones there are", "completion", "name one shell: bash|zsh|fish|powershell"},
 		"LogLevel":     {"what is accepted", "controller --log-level loud", `--log-level "loud": want debug, info, warn or error`},
@@ -129,7 +129,7 @@ func TestUnknownVariablesAreReported(t *testing.T) {
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 	help := saying(t, "/usr/local/bin/kubectl-lockstep", []string{"roll", "--help"}).stdout
-	for _, want := range []string{"\n  kubectl lockstep roll KIND/NAME [flags]\n", "\n  kubectl lockstep roll deployment/web -n shop\n"} {
+	for _, want := range []string{"\n  kubectl lockstep roll KIND/NAME... [flags]\n", "\n  kubectl lockstep roll deployment/web -n shop\n"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is not in\n%s", want, help)
 		}

@@ -117,7 +117,7 @@ func TestRoll(t *testing.T) {
 		{"no such workload", []string{"deployment/nobody"}, []string{"nobody", "not found"}, 1},
 		{"no such kind", []string{"gadget/web"}, []string{"gadget", "deployment", "--kind"}, 2},
 		{"half a name", []string{"web"}, []string{"KIND/NAME"}, 2},
-		{"no name", nil, []string{"name one workload"}, 2},
+		{"no name", nil, []string{"name at least one workload"}, 2},
 	}
 	for _, tc := range cases {
 		output, code := s.roll(t, tc.args...)

@@ -60,7 +60,7 @@ checked; 2 used wrongly, or there is no cluster.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.installation.bind(fs)
 	o.output.bind(cmd)
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "only the workloads of this namespace (default those that the controller watches)")

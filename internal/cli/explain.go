@@ -57,7 +57,7 @@ was told of it.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.scope.bindOne(fs)
 	o.output.bind(cmd)
 	o.installation.bind(fs)

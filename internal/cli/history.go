@@ -57,7 +57,7 @@ permission to list its revisions or events it says so and shows the rest.`,
 			return o.run(cmd.Context(), args[0], env)
 		},
 	}
-	o.kube.bind(cmd.Flags())
+	o.kube.bindUser(cmd.Flags())
 	o.scope.bindOne(cmd.Flags())
 	o.output.bind(cmd)
 	return cmd

@@ -69,7 +69,7 @@ replaced only with --overwrite.`,
 		ValidArgsFunction: completeObjectOrReason(completeHeld(&o.kube, &o.several.scopeOptions)),
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.several.bind(fs)
 	o.installation.bind(fs)
 	fs.StringVar(&o.reason, "reason", "", "why you hold it; needed if the last argument isn't the reason")

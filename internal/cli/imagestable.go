@@ -68,7 +68,7 @@ says where its metrics are; of several replicas the leader knows.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.images.reads.bind(fs)
 	o.images.bindDefaultPlatform(fs)
 	o.images.bindRegistries(fs)

@@ -66,7 +66,7 @@ shown. Images are not looked up.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.scope.bindOne(fs)
 	fs.Lookup("namespace").Usage = "namespace of objects that name none (default that of the kubeconfig's context)"
 	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory or - for the standard input; may be repeated")

@@ -60,7 +60,7 @@ namespace.`,
 		ValidArgsFunction: completeSeveral(completeHeld(&o.kube, &o.several.scopeOptions)),
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.several.bind(fs)
 	o.installation.bind(fs)
 	o.why.bind(fs)

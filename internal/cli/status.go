@@ -50,7 +50,7 @@ permission to read the record, STATE is that of the newest event of each workloa
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.scope.bindMany(fs)
 	o.output.bind(cmd)
 	o.installation.bind(fs)

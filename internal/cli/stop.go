@@ -128,7 +128,7 @@ Exit codes: 0 stopped; 1 not stopped, or not confirmed within --timeout; 2 used 
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.extent.bind(fs, "stop")
 	bindOwnNamespace(fs, &o.ownNS)
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for the controller's confirmation; 0 for not at all")

@@ -37,6 +37,8 @@ type rollOptions struct {
 	state   string
 	now     bool
 	force   bool
+	dryRun  bool
+	waiting waitOptions
 	quiet   time.Duration
 	images  imagesOptions
 	forms   formOptions
@@ -63,6 +65,11 @@ lists for the namespace. A kind as argument restricts the selection ("roll deplo
 app=web"). The command rolls them out one after the other. If it can't roll one out, it goes on
 with the next, reports each failure and exits with 1.
 
+With --dry-run the command says what it would roll out, without waiting for quiet, and changes
+nothing. With --wait it waits until the rollout is done, and reports the progress on standard
+error. It exits with 1 if the rollout fails or --timeout is over. Ctrl-C ends the command, and the
+rollout goes on. Of several workloads, each is rolled out after the previous one is done.
+
 Images are those of the annotations image.lockstep.dev/CONTAINER. Registries are asked
 once, with the pull secrets of the pods as far as you may read them, then with Docker's
 configuration. Configuration and images come by one patch. When a registry does not
@@ -82,6 +89,8 @@ the order in which a change reaches workloads don't count here: you decide.`,
 		Example: `  lockstep roll deployment/web -n shop
   lockstep roll deployment/web deployment/api -n shop
   lockstep roll -l team=web -n shop
+  lockstep roll --all --dry-run -n shop
+  lockstep roll deployment/web --wait --timeout 5m -n shop
   lockstep roll statefulset/db --now
   lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
 		Args: func(_ *cobra.Command, args []string) error { return o.several.read(args) },
@@ -100,6 +109,8 @@ the order in which a change reaches workloads don't count here: you decide.`,
 	fs.StringVar(&o.state, "state-name", ask.DefaultState, "start of the names of the ConfigMaps with the record")
 	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and roll out images that were pinned by hand")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "say what would be rolled out, and change nothing")
+	o.waiting.bind(fs)
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
 	o.why.bind(fs)
 	o.images.reads.bind(fs)
@@ -114,6 +125,9 @@ func (o *rollOptions) run(ctx context.Context, env Environment) error {
 		if err := validForm(o.form); err != nil {
 			return usageError{err}
 		}
+	}
+	if err := o.waiting.validate(); err != nil {
+		return err
 	}
 	words, err := o.images.words(settings.Defaults{Quiet: o.quiet})
 	if err != nil {
@@ -158,8 +172,9 @@ func (r *roll) start(ctx context.Context, t target) error {
 	err = notFound(ctx, r.client, t, r.run(ctx))
 	if !r.rolled {
 		r.options.why.lost(r.env, r.about+"nothing was rolled out")
+		return err
 	}
-	return err
+	return errors.Join(err, r.options.waiting.until(ctx, t, r.live, r.env))
 }
 
 // workloadNamed parses the workload, of a default kind or one that a flag adds.
@@ -223,6 +238,9 @@ func (r *roll) run(ctx context.Context) error {
 // look rolls out the workload, or waits, and reports whether it is done.
 func (r *roll) look(ctx context.Context, got rollouts.Gathered) (done bool, err error) {
 	got.Observation.Force = r.force()
+	if r.options.dryRun {
+		got.Observation.Intent.Quiet = 0
+	}
 	if got.Workload.Deleting {
 		return false, fmt.Errorf("%s is being deleted", r.live.Key())
 	}
@@ -239,7 +257,11 @@ func (r *roll) look(ctx context.Context, got rollouts.Gathered) (done bool, err 
 		if err := r.rollOut(ctx, got, input.Order{All: got.Observation.Findings, Due: d.Due, Kinds: got.Observation.Kinds}); err != nil {
 			return false, err
 		}
-		return true, unresolved(got.Observation, "everything else is rolled out")
+		rest := "everything else is rolled out"
+		if r.options.dryRun {
+			rest = "everything else would be rolled out"
+		}
+		return true, unresolved(got.Observation, rest)
 	}
 	return false, r.wait(ctx, got.Observation, d)
 }
@@ -344,6 +366,9 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !w.Status.Aborted && !r.options.force {
 		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same", w.Key, shown)
 		return err
+	}
+	if r.options.dryRun {
+		return say(r.env.Stdout, "%s would be rolled out: %s (dry run: nothing was changed)", w.Key, shown)
 	}
 	if _, err := patcher.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)

@@ -23,6 +23,8 @@ const (
 	exitOK     = commandline.ExitOK
 	exitFailed = commandline.ExitFailed
 	exitUsage  = commandline.ExitUsage
+	// exitWouldRoll is that of "plan --exit-code" only.
+	exitWouldRoll = 3
 )
 
 // Environment is a command's view of its process.
@@ -39,7 +41,8 @@ type clusterError struct{ error }
 
 func (e clusterError) Unwrap() error { return e.error }
 
-// Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used wrongly.
+// Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used wrongly, 3 something
+// would roll.
 func Run(ctx context.Context, args []string, env Environment) int {
 	env.Stdout, env.Stderr = commandline.NewScreen(env.Stdout), commandline.NewScreen(env.Stderr)
 	if dropIn, rest := asDropIn(args, env); dropIn != nil {
@@ -50,6 +53,9 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
+	}
+	if errors.Is(err, errWouldRoll) {
+		return exitWouldRoll
 	}
 	_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {

@@ -63,7 +63,7 @@ YAML.`,
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.complete, "complete", false, "the files are all there is: a reference to what they do not have is an error")
 	o.files.bind(cmd)
-	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(lintFormats(), " or "))
+	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(lintFormats(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(lintFormats(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -71,7 +71,9 @@ YAML.`,
 // formatText is one line for each finding.
 const formatText = "text"
 
-func lintFormats() []string { return []string{formatText, formatJSON} }
+func lintFormats() []string {
+	return []string{formatText, formatWide, formatJSON, formatYAML, formatName}
+}
 
 // lintAnswer is the output of the command.
 type lintAnswer struct {
@@ -94,7 +96,7 @@ type unreadable struct {
 
 func (o *lintOptions) run(_ context.Context, args []string, stdin io.Reader, env Environment) error {
 	if !slices.Contains(lintFormats(), o.output) {
-		return usageError{fmt.Errorf("--output %q: want %s", o.output, strings.Join(lintFormats(), " or "))}
+		return usageError{fmt.Errorf("--output %q: want one of %s", o.output, strings.Join(lintFormats(), ", "))}
 	}
 	kinds, err := allKinds(o.kinds)
 	if err != nil {
@@ -114,7 +116,7 @@ func (o *lintOptions) run(_ context.Context, args []string, stdin io.Reader, env
 	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Unreadable: allUnreadable(found.Wrong), Result: lint.Check(found.Objects, lint.Options{
 		Kinds: kinds, Words: words, Complete: o.complete, Nearest: commandline.Nearest,
 	})}
-	if len(found.Objects) > 0 || o.output == formatJSON { // JSON output is never empty
+	if len(found.Objects) > 0 || o.output == formatJSON || o.output == formatYAML { // Output for programs is never empty.
 		if err := o.print(env, answer); err != nil {
 			return err
 		}
@@ -165,8 +167,8 @@ func unreadError(files []unreadable) error {
 }
 
 func (o *lintOptions) print(env Environment, answer lintAnswer) error {
-	if o.output == formatJSON {
-		return outputOptions{formatJSON}.write(env.Stdout, answer, nil)
+	if o.output != formatText && o.output != formatWide {
+		return outputOptions{o.output}.list(env.Stdout, answer, namesOf(answer.Findings, func(f lint.Mistake) string { return f.Object }), nil)
 	}
 	var text bytes.Buffer
 	for _, f := range answer.Findings {

@@ -125,7 +125,8 @@ func (o *planOptions) run(ctx context.Context, args []string, stdin io.Reader, e
 	if err != nil {
 		return err
 	}
-	if err := o.output.write(env.Stdout, plan, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) }); err != nil {
+	names := namesOf(plan.Workloads, func(w ask.PlannedWorkload) string { return w.Workload })
+	if err := o.output.list(env.Stdout, plan, names, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) }); err != nil {
 		return err
 	}
 	if o.exitCode && slices.ContainsFunc(plan.Workloads, func(w ask.PlannedWorkload) bool { return w.Would.Restarts() }) {

@@ -242,7 +242,7 @@ func (r *roll) look(ctx context.Context, got rollouts.Gathered) (done bool, err 
 		got.Observation.Intent.Quiet = 0
 	}
 	if got.Workload.Deleting {
-		return false, fmt.Errorf("%s is being deleted", r.live.Key())
+		return false, fmt.Errorf("%s is being deleted", called(got.Workload))
 	}
 	r.tell(got.Observation)
 	r.leavePins(got)
@@ -288,7 +288,7 @@ func (r *roll) inStep(got rollouts.Gathered) (bool, error) {
 		return true, err
 	}
 	all := input.Order{All: got.Observation.Findings, Due: got.Observation.Findings}
-	err := say(r.env.Stdout, "%s is in step: on record as delivered is %s; --force rolls it out all the same", got.Workload.Key, all.Shown(nil))
+	err := say(r.env.Stdout, "%s is in step: on record as delivered is %s; --force rolls it out all the same", called(got.Workload), all.Shown(nil))
 	return true, err
 }
 
@@ -316,19 +316,19 @@ func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
 
 // refusal explains what blocks the rollout of the workload, regardless of the quiet window.
 func (r *roll) refusal(got rollouts.Gathered) error {
-	key, quiet := r.live.Key(), got.Observation
+	name, quiet := called(got.Workload), got.Observation
 	quiet.Intent.Quiet = 0
 	switch d := rollouts.Decide(quiet); d.Reason {
 	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image change is only seen when the registry is queried.
 		return nil
 	case input.NotFollowed:
-		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to roll out", key)
+		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to roll out", name)
 	case input.NextJob:
-		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", key)
+		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", name)
 	case input.Held, input.Quarantined, input.Contested:
-		return fmt.Errorf("%s: %s; use --now to roll it out all the same", key, d.Message)
+		return fmt.Errorf("%s: %s; use --now to roll it out all the same", name, d.Message)
 	default:
-		return fmt.Errorf("%s: %s", key, d.Message)
+		return fmt.Errorf("%s: %s", name, d.Message)
 	}
 }
 
@@ -364,27 +364,32 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 	w := got.Workload
 	shown := order.Shown(w.Shown)
 	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !w.Status.Aborted && !r.options.force {
-		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same", w.Key, shown)
+		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same", called(w), shown)
 		return err
 	}
 	if r.options.dryRun {
-		return say(r.env.Stdout, "%s would be rolled out: %s (dry run: nothing was changed)", w.Key, shown)
+		return say(r.env.Stdout, "%s would be rolled out: %s (dry run: nothing was changed)", called(w), shown)
 	}
 	if _, err := patcher.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
-		return fmt.Errorf("roll %s: %w", w.Key, err)
+		return fmt.Errorf("roll %s: %w", called(w), err)
 	}
 	r.rolled = true
 	r.options.why.tell(ctx, r.client, w.Reference(), input.RolledByHand, r.env)
 	if got.Observation.State.Rollout.Paused {
-		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume", w.Key, shown)
+		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume", called(w), shown)
 		return err
 	}
 	if rollout := got.Observation.State.Rollout; rollout.RollsByHand() {
-		err := say(r.env.Stdout, "%s has a new pod template: %s; %s", w.Key, shown, rollout.Hand())
+		err := say(r.env.Stdout, "%s has a new pod template: %s; %s", called(w), shown, rollout.Hand())
 		return err
 	}
-	err := say(r.env.Stdout, "%s rolled out: %s", w.Key, shown)
+	err := say(r.env.Stdout, "%s rolled out: %s", called(w), shown)
 	return err
+}
+
+// called is a workload for users, as other commands write it.
+func called(w *kube.Workload) string {
+	return w.Kind.Name() + "/" + w.Key.Name + " in namespace " + w.Key.Namespace
 }
 
 // form is that of the flag, else that of the template, so the rollout looks like those of the

@@ -126,3 +126,12 @@ func TestRollWaitEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestRollNamesTheWorkload as every other command does.
+func TestRollNamesTheWorkload(t *testing.T) {
+	t.Parallel()
+	r := newRolling(t, "")
+	if stdout, stderr, code := r.run(t.Context(), nil); code != 0 || !strings.HasPrefix(stdout, "deployment/web in namespace "+r.Namespace+" rolled out: ") {
+		t.Errorf("exit code %d, said %q and %q", code, stdout, stderr)
+	}
+}

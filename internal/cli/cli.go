@@ -158,7 +158,7 @@ func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := commandline.Variable(f.Name)
 		value, set := env.Lookup(name)
-		if f.Changed || !set {
+		if f.Changed || !set || slices.ContainsFunc(f.Annotations[aliasOf], flags.Changed) {
 			return
 		}
 		if f.Deprecated != "" {

@@ -76,6 +76,7 @@ count.`,
 	o.files.bind(cmd)
 	o.installation.bind(fs)
 	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	hide(fs, "key-name")
 	fs.BoolVar(&o.auto, "auto", false, "the controller was started with --auto")
 	fs.BoolVar(&o.observe, "observe", false, "the controller was started with --observe")
 	fs.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 when something would roll")

@@ -104,9 +104,10 @@ the order in which a change reaches workloads don't count here: you decide.`,
 	fs := cmd.Flags()
 	o.kube.bindUser(fs)
 	o.several.bind(fs)
-	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	bindControllerNamespace(fs, &o.ownNS)
 	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
 	fs.StringVar(&o.state, "state-name", ask.DefaultState, "start of the names of the ConfigMaps with the record")
+	hide(fs, "key-name", "state-name")
 	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and roll out images that were pinned by hand")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "say what would be rolled out, and change nothing")
@@ -141,7 +142,7 @@ func (o *rollOptions) run(ctx context.Context, env Environment) error {
 	}
 	key, err := access.ReadInstallationKey(ctx, c, o.ownNS, o.key)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("no installation of Lockstep in namespace %s; name its namespace with --own-namespace: %w", o.ownNS, err)
+		return fmt.Errorf("no installation of Lockstep in namespace %s; name its namespace with --controller-namespace: %w", o.ownNS, err)
 	}
 	if err != nil {
 		return err

@@ -26,16 +26,24 @@ func newRelease(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME...",
 		Short: "End holds, and accept what was reverted from workloads",
-		Long: `End the hold of a workload, a ConfigMap, a Secret or a namespace. What has gathered is
-delivered, in one rollout. The hold of a namespace ends only with that of the namespace, not of
-one of its workloads. A hold whose annotation "kubectl rollout undo" removed counts until then, and ends
-with this command too.
+		Long: `End the hold of a workload, a ConfigMap, a Secret or a namespace. For a workload, the command also
+accepts reverted changes and allows quarantined images:
 
-Of a workload, also accept what was reverted, without a rollout. After "kubectl rollout
-undo", the abort of a canary, or a template that another writer put back, the controller
-does not roll the rejected version out again, and holds every other change that would load
-it. This command ends that: the workload counts as given what exists, and the next change
-is delivered as usual.
+    found              what release does                                    rollout
+    -----              -----------------                                    -------
+    a hold             ends it, even if "kubectl rollout undo" removed      one, with the changes
+                       the annotation                                       of the meantime
+    a reverted change  accepts it: the current versions count as            none
+                       delivered, and the next change rolls out
+    a quarantined or   allows the image again, although its rollout         one, with that image
+    contested image    failed or another writer replaced it
+
+A change is reverted by "kubectl rollout undo", the abort of a canary, or another writer that
+restores the template. The controller doesn't roll out the rejected version again, and holds every
+other change that would load it, until you release the workload or roll it out ("lockstep roll").
+
+One command does all of this for a workload. The hold of a namespace ends only with
+"lockstep release namespace/NAME", and that of a ConfigMap or Secret with its own name.
 
 Name one or more objects, or select them: -l and --all select the workloads that "lockstep
 status" lists for the namespace. A kind as argument restricts the selection ("release deployment

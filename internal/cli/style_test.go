@@ -90,6 +90,17 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// TestReleaseHelp: one table has what a release does to each situation.
+func TestReleaseHelp(t *testing.T) {
+	t.Parallel()
+	help := saying(t, "lockstep", []string{"release", "--help"}).stdout
+	for _, want := range []string{"\n    a hold   ", "\n    a reverted change  ", "\n    a quarantined or  ", "  rollout\n", "  none\n"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help lacks %q:\n%s", want, help)
+		}
+	}
+}
+
 // TestHelpListsWhatItReplaces: each program whose place this one can take has a line.
 func TestHelpListsWhatItReplaces(t *testing.T) {
 	t.Parallel()

@@ -35,6 +35,12 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// flagError is a flag that a command doesn't have, or a value that a flag doesn't take. One line shows
+// the usage of that command.
+type flagError struct{ error }
+
+func (e flagError) Unwrap() error { return e.error }
+
 // clusterError is a cluster that cannot be found. It contains the advice itself, so the usage
 // isn't printed.
 type clusterError struct{ error }
@@ -59,6 +65,9 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	}
 	_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {
+		if _, isFlag := errors.AsType[flagError](err); isFlag && command.HasParent() {
+			_, _ = fmt.Fprintln(env.Stderr, "Usage:", command.UseLine())
+		}
 		_, _ = fmt.Fprintf(env.Stderr, "Run %q for usage.\n", command.CommandPath()+" --help")
 		return exitUsage
 	}
@@ -116,7 +125,7 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	)
 	addCompletion(root, env)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{commandline.CommandError(cmd, err, DropIns())}
+		return usageError{flagError{commandline.CommandError(cmd, err, DropIns())}}
 	})
 	asPlugin(root, env.Program)
 	// cobra's own version flag needs a template to print this text, and templates make the program 11 MB larger.

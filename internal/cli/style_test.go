@@ -31,7 +31,7 @@ func saying(t *testing.T, program string, args []string, environ ...string) said
 }
 
 // TestMistakesAreShort: a mistake is told in two lines, the second of which says where the
-// usage is.
+// usage is. A wrong flag has the command's usage line between them.
 func TestMistakesAreShort(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -63,6 +63,15 @@ func TestMistakesAreShort(t *testing.T) {
 			first, second, _ := strings.Cut(got.stderr, "\n")
 			if got.code != 2 || got.stdout != "" || !strings.HasPrefix(first, "Error: ") || !strings.HasSuffix(first, tc.want) && !strings.Contains(first, tc.want+",") {
 				t.Errorf("%s: exit code %d, said %q, want %q", tc.reason, got.code, got.stderr, tc.want)
+			}
+			if usage, rest, found := strings.Cut(second, "\n"); found && strings.HasPrefix(usage, "Usage: ") {
+				name, _, _ := strings.Cut(tc.args, " ")
+				if !strings.HasPrefix(tc.want, "unknown flag") && !strings.HasPrefix(tc.want, "--") || !strings.HasPrefix(usage, "Usage: lockstep "+name+" ") {
+					t.Errorf("%s: the usage is %q", tc.reason, usage)
+				}
+				second = rest
+			} else if strings.HasPrefix(tc.want, "unknown flag") {
+				t.Errorf("%s: the usage of the command is missing: %q", tc.reason, got.stderr)
 			}
 			if !strings.HasPrefix(second, `Run "lockstep`) || strings.Count(second, "\n") != 1 {
 				t.Errorf("%s: then %q, want where the usage is", tc.reason, second)

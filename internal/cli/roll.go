@@ -63,7 +63,8 @@ image: its next Job reads the new content by itself. A workload that was reverte
 Name one or more workloads, or select them: -l and --all select those that "lockstep status"
 lists for the namespace. A kind as argument restricts the selection ("roll deployment -l
 app=web"). The command rolls them out one after the other. If it can't roll one out, it goes on
-with the next, reports each failure and exits with 1.
+with the next, reports each failure and exits with 1. A selected CronJob that needs no rollout is no
+failure.
 
 With --dry-run the command says what it would roll out, without waiting for quiet, and changes
 nothing. With --wait it waits until the rollout is done, and reports the progress on standard
@@ -157,9 +158,19 @@ func (o *rollOptions) run(ctx context.Context, env Environment) error {
 		if len(all) > 1 {
 			r.about = t.String() + ": "
 		}
-		return r.start(ctx, t)
+		err := r.start(ctx, t)
+		if _, needless := errors.AsType[needlessError](err); needless && len(o.several.names) == 0 {
+			return say(env.Stderr, "%v", err)
+		}
+		return err
 	})
 }
+
+// needlessError is a workload that a rollout does nothing for. That is a mistake only if the user named
+// the workload.
+type needlessError struct{ error }
+
+func (e needlessError) Unwrap() error { return e.error }
 
 // start reads what is on record of the workload, and runs.
 func (r *roll) start(ctx context.Context, t target) error {
@@ -323,9 +334,9 @@ func (r *roll) refusal(got rollouts.Gathered) error {
 	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image change is only seen when the registry is queried.
 		return nil
 	case input.NotFollowed:
-		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to roll out", name)
+		return needlessError{fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to roll out", name)}
 	case input.NextJob:
-		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", name)
+		return needlessError{fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", name)}
 	case input.Held, input.Quarantined, input.Contested:
 		return fmt.Errorf("%s: %s; use --now to roll it out all the same", name, d.Message)
 	default:

@@ -90,6 +90,10 @@ func TestRollSeveral(t *testing.T) {
 	if got.code != 1 || strings.Count(got.stdout, " rolled out: ") != 2 || !strings.Contains(got.stderr, "Error: deployment/nowhere-at-all not found in namespace "+s.Namespace+"\nError: 1 of 3 objects failed\n") {
 		t.Errorf("by name: %+v", got)
 	}
+	s.Make(t, `{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly, annotations: {lockstep.dev/reload: auto}}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: app, envFrom: [{configMapRef: {name: app}}]}]}}}}}}`)
+	if got := run("cronjob/nightly"); got.code != 1 || !strings.Contains(got.stderr, "its next Job reads the new content") {
+		t.Errorf("a CronJob by name: %+v", got)
+	}
 	got = run("--all", "--force")
 	if got.code != 0 || strings.Count(got.stdout, " rolled out: ") != 2 {
 		t.Errorf("all: %+v", got)

@@ -116,11 +116,11 @@ func TestPlanUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"NoFile":    {[]string{"plan"}, "--filename is missing"},
+		"NoFile":    {[]string{"plan"}, "name a file, a directory or - with --filename (-f)"},
 		"Values":    {[]string{"plan", "-f", values}, "values.yaml:2: no manifest: it has no apiVersion"},
 		"Missing":   {[]string{"plan", "-f", values + "x"}, "values.yamlx: no such file"},
 		"Output":    {[]string{"plan", "-f", values, "-o", "xml"}, `--output "xml"`},
-		"Argument":  {[]string{"plan", values}, "unexpected argument"},
+		"Argument":  {[]string{"plan", values}, "no manifest: it has no apiVersion"},
 		"NoCluster": {[]string{"history", "deployment/web", "--kubeconfig", values + "x"}, "values.yamlx"},
 		"Kind":      {[]string{"history", "service/web"}, `unknown kind "service"`},
 	} {

@@ -59,7 +59,7 @@ Exit codes: 0 attached, or --best-effort; 1 something was not attached; 2 used w
 		ValidArgsFunction: completeAttach(&o.kube, &o.namespace),
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.log.bind(fs)
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload and the objects (default the kubeconfig's, or the pod's own)")
 	fs.BoolVar(&o.request.RequireReference, "require-reference", o.request.RequireReference, "attach only what the newest revision's pod template references")

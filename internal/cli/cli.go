@@ -23,6 +23,8 @@ const (
 	exitOK     = commandline.ExitOK
 	exitFailed = commandline.ExitFailed
 	exitUsage  = commandline.ExitUsage
+	// exitWouldRoll is that of "plan --exit-code" only.
+	exitWouldRoll = 3
 )
 
 // Environment is a command's view of its process.
@@ -33,13 +35,20 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// flagError is a flag that a command doesn't have, or a value that a flag doesn't take. One line shows
+// the usage of that command.
+type flagError struct{ error }
+
+func (e flagError) Unwrap() error { return e.error }
+
 // clusterError is a cluster that cannot be found. It contains the advice itself, so the usage
 // isn't printed.
 type clusterError struct{ error }
 
 func (e clusterError) Unwrap() error { return e.error }
 
-// Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used wrongly.
+// Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used wrongly, 3 something
+// would roll.
 func Run(ctx context.Context, args []string, env Environment) int {
 	env.Stdout, env.Stderr = commandline.NewScreen(env.Stdout), commandline.NewScreen(env.Stderr)
 	if dropIn, rest := asDropIn(args, env); dropIn != nil {
@@ -51,8 +60,14 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	if err == nil {
 		return exitOK
 	}
+	if errors.Is(err, errWouldRoll) {
+		return exitWouldRoll
+	}
 	_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {
+		if _, isFlag := errors.AsType[flagError](err); isFlag && command.HasParent() {
+			_, _ = fmt.Fprintln(env.Stderr, "Usage:", command.UseLine())
+		}
 		_, _ = fmt.Fprintf(env.Stderr, "Run %q for usage.\n", command.CommandPath()+" --help")
 		return exitUsage
 	}
@@ -110,7 +125,7 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	)
 	addCompletion(root, env)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{commandline.CommandError(cmd, err, DropIns())}
+		return usageError{flagError{commandline.CommandError(cmd, err, DropIns())}}
 	})
 	asPlugin(root, env.Program)
 	// cobra's own version flag needs a template to print this text, and templates make the program 11 MB larger.
@@ -152,7 +167,7 @@ func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := commandline.Variable(f.Name)
 		value, set := env.Lookup(name)
-		if f.Changed || !set {
+		if f.Changed || !set || slices.ContainsFunc(f.Annotations[aliasOf], flags.Changed) {
 			return
 		}
 		if f.Deprecated != "" {

@@ -173,7 +173,7 @@ func addCompletion(root *cobra.Command, env Environment) {
 			complete = cobra.NoFileCompletions
 		}
 		cmd.ValidArgsFunction = afterEnvironment(env, complete)
-		for _, flag := range []string{"namespace", "namespaces", "own-namespace"} {
+		for _, flag := range []string{"namespace", "namespaces", ownNamespaceFlag, controllerNamespaceFlag} {
 			completeFlag(cmd, flag, afterEnvironment(env, completeNamespace))
 		}
 		completeFlag(cmd, "context", afterEnvironment(env, completeContext))
@@ -219,5 +219,9 @@ func completeContext(cmd *cobra.Command, _ []string, typed string) ([]cobra.Comp
 func kubeOf(cmd *cobra.Command) *kubeOptions {
 	file, _ := cmd.Flags().GetString("kubeconfig")
 	name, _ := cmd.Flags().GetString("context")
-	return &kubeOptions{kubeconfig: file, context: name}
+	o := &kubeOptions{kubeconfig: file, context: name}
+	o.user.as, _ = cmd.Flags().GetString(asFlag)
+	o.user.groups, _ = cmd.Flags().GetStringArray(asGroupFlag)
+	o.user.token, _ = cmd.Flags().GetString(tokenFlag)
+	return o
 }

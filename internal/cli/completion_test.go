@@ -29,6 +29,8 @@ func TestCompletion(t *testing.T) {
 		"Source":     {"ConfigMaps can be held", []string{"hold", "cm/a"}, []string{"cm/app", word}},
 		"NoSource":   {"and not rolled", []string{"roll", "con"}, []string{noSpace}},
 		"Reason":     {"a reason is free text", []string{"hold", "deploy/web", ""}, []string{word}},
+		"Further":    {"another object to hold", []string{"hold", "deploy/web", "cm/a"}, []string{"cm/app", word}},
+		"Twice":      {"each object once", []string{"release", "deploy/web", "deploy/"}, []string{word}},
 		"Objects":    {"what is attached", []string{"attach", "deploy/web", "secret/"}, []string{"secret/db", word}},
 		"MoreKinds":  {"a kind that a flag names", []string{"roll", "--kind", "v1/ReplicationController=spec.template", "repl"}, []string{"replicationcontroller/", noSpace}},
 		"Namespaces": {"of any command", []string{"images", "-n", s.Namespace[:len(s.Namespace)-1]}, []string{s.Namespace, word}},

@@ -24,10 +24,9 @@ import (
 
 // convertOptions are the flags of "lockstep convert".
 type convertOptions struct {
-	from      string
-	files     []string
-	recursive bool
-	output    string
+	from   string
+	files  manifestOptions
+	output string
 }
 
 func newConvert(env Environment) *cobra.Command {
@@ -51,14 +50,12 @@ wrongly.`,
   kustomize build . | lockstep convert --from stakater -f -
   helm template web ./chart | lockstep convert --from kube-image-deployer -f - -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.files = append(o.files, args...) // The shell expands "-f *.yaml" to further arguments.
-			return o.run(cmd.InOrStdin(), env)
+			return o.run(args, cmd.InOrStdin(), env)
 		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.from, "from", "", "the tool whose annotations are converted: "+strings.Join(convertTools(), ", "))
-	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory, or - for the standard input; may be repeated")
-	fs.BoolVarP(&o.recursive, "recursive", "R", false, "read the directories below directories as well")
+	o.files.bind(cmd)
 	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(convertFormats(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(convertTools(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(convertFormats(), cobra.ShellCompDirectiveNoFileComp))
@@ -94,7 +91,7 @@ type converted struct {
 	object manifest.Object
 }
 
-func (o *convertOptions) run(stdin io.Reader, env Environment) error {
+func (o *convertOptions) run(args []string, stdin io.Reader, env Environment) error {
 	switch {
 	case o.from == "":
 		return usageError{fmt.Errorf("--from: name the tool: %s", strings.Join(convertTools(), ", "))}
@@ -102,10 +99,11 @@ func (o *convertOptions) run(stdin io.Reader, env Environment) error {
 		return usageError{fmt.Errorf("--from %q: want one of %s%s", o.from, strings.Join(convertTools(), ", "), commandline.Hint(o.from, "", convertTools()))}
 	case !slices.Contains(convertFormats(), o.output):
 		return usageError{fmt.Errorf("--output %q: want one of %s%s", o.output, strings.Join(convertFormats(), ", "), commandline.Hint(o.output, "", convertFormats()))}
-	case len(o.files) == 0:
-		return usageError{errors.New("-f: name a file, a directory or -")}
 	}
-	found, err := readManifests(o.files, o.recursive, stdin, env)
+	if err := o.files.add(args); err != nil {
+		return err
+	}
+	found, err := o.files.readAll(stdin, env)
 	if err != nil {
 		return err
 	}

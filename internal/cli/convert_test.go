@@ -111,7 +111,7 @@ func TestConvertUsedWrongly(t *testing.T) {
 		"NoTool":      {[]string{"-f", good}, "--from: name the tool: stakater, kubernetes-reloader, kube-image-deployer", exitUsage},
 		"Tool":        {[]string{"--from", "stakatr", "-f", good}, `--from "stakatr": want one of stakater, kubernetes-reloader, kube-image-deployer; did you mean stakater?`, exitUsage},
 		"Format":      {[]string{"--from", "stakater", "-f", good, "-o", "yml"}, "did you mean yaml?", exitUsage},
-		"NoFile":      {[]string{"--from", "stakater"}, "-f: name a file, a directory or -", exitUsage},
+		"NoFile":      {[]string{"--from", "stakater"}, "name a file, a directory or - with --filename (-f)", exitUsage},
 		"Flag":        {[]string{"--form", "stakater"}, "did you mean --from?", exitUsage},
 		"Missing":     {[]string{"--from", "stakater", "-f", "/none.yaml"}, "/none.yaml: ", exitFailed},
 		"NotYAML":     {[]string{"--from", "stakater", "-f", file(t, "a.yaml", "a: [\n"), good}, "a.yaml:1: ", exitFailed},

@@ -52,7 +52,7 @@ Exit codes: 0 all is well, perhaps with warnings; 1 a problem, or something coul
 checked; 2 used wrongly, or there is no cluster.`,
 		Example: `  lockstep doctor
   lockstep doctor -n shop -o json
-  lockstep doctor --own-namespace tools --context staging`,
+  lockstep doctor --controller-namespace tools --context staging`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
@@ -60,7 +60,7 @@ checked; 2 used wrongly, or there is no cluster.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.installation.bind(fs)
 	o.output.bind(cmd)
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "only the workloads of this namespace (default those that the controller watches)")
@@ -97,7 +97,8 @@ func (o *doctorOptions) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	answer := doctorAnswer{Namespace: o.installation.namespace, Checks: doctor.Decide(facts)}
-	err = o.output.write(env.Stdout, answer, func(to io.Writer) error { return printChecks(to, env, answer.Checks) })
+	names := namesOf(answer.Checks, func(c doctor.Check) string { return string(c.Name) })
+	err = o.output.list(env.Stdout, answer, names, func(to io.Writer) error { return printChecks(to, env, answer.Checks) })
 	return errors.Join(err, verdict(answer.Checks))
 }
 
@@ -116,7 +117,7 @@ func (o *doctorOptions) options(env Environment) (doctor.Options, error) {
 	}
 	with := doctor.Options{
 		Client: c, Raw: raw, Namespace: o.installation.namespace, State: o.installation.state, Lease: o.installation.lease,
-		Version: env.Version, Now: env.Now, Nearest: commandline.Nearest, Elsewhere: ", with --own-namespace", Understand: understand,
+		Version: env.Version, Now: env.Now, Nearest: commandline.Nearest, Elsewhere: ", with --controller-namespace", Understand: understand,
 		Ping: func(ctx context.Context, host string, configured installation.Configured) error {
 			return o.ping(ctx, env, host, configured)
 		},

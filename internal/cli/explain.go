@@ -44,7 +44,7 @@ A source that you may not read is "not visible to you"; its digest is then the o
 the controller has on record. Digests of Secrets need the installation key as well.
 
 Of a ConfigMap or Secret it says which workloads follow it and how they stand, and what
-was told of it.`,
+was told of it. -o name lists the inputs of a workload, or the workloads that follow a source.`,
 		Example: `  lockstep explain deployment/web -n shop
   lockstep explain sts/db -o yaml
   lockstep explain deploy/web -w
@@ -57,7 +57,7 @@ was told of it.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.scope.bindOne(fs)
 	o.output.bind(cmd)
 	o.installation.bind(fs)
@@ -129,6 +129,8 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 type explained interface {
 	// print writes it, and returns the state that colours its third line.
 	print(to *bytes.Buffer, now time.Time, wide bool) ask.Report
+	// names are the inputs of a workload, or the users of a source.
+	names() []string
 }
 
 // explaining is one run of the command.
@@ -152,7 +154,7 @@ func (x *explaining) ask(ctx context.Context) (explained, error) {
 }
 
 func (o *explainOptions) print(env Environment, answer explained) error {
-	return o.output.write(env.Stdout, answer, func(to io.Writer) error {
+	return o.output.list(env.Stdout, answer, answer.names(), func(to io.Writer) error {
 		var text bytes.Buffer
 		state := answer.print(&text, env.Now(), o.output.isWide())
 		return paint(to, text.Bytes(), func(line int) string {

@@ -47,6 +47,10 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Re
 	return e.State
 }
 
+func (e workloadAnswer) names() []string {
+	return namesOf(e.Inputs, func(u ask.Use) string { return u.Input })
+}
+
 // sourceAnswer is an explanation of a ConfigMap or Secret, for users.
 type sourceAnswer struct{ ask.SourceExplanation }
 
@@ -78,6 +82,10 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 	}
 	printReported(to, "EVENT", lastEvents(e.Events, wide), now)
 	return ask.Report{}
+}
+
+func (e sourceAnswer) names() []string {
+	return namesOf(e.Users, func(u ask.SourceUser) string { return u.Workload })
 }
 
 // firstName is the name before the first of several lines.

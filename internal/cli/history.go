@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -57,7 +58,7 @@ permission to list its revisions or events it says so and shows the rest.`,
 			return o.run(cmd.Context(), args[0], env)
 		},
 	}
-	o.kube.bind(cmd.Flags())
+	o.kube.bindUser(cmd.Flags())
 	o.scope.bindOne(cmd.Flags())
 	o.output.bind(cmd)
 	return cmd
@@ -84,7 +85,17 @@ func (o *historyOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return notFound(ctx, c, workloadTarget(kind, at), err)
 	}
-	return o.output.write(env.Stdout, h, func(to io.Writer) error { return printHistory(to, h, env.Now(), o.output.isWide()) })
+	names := namesOf(h.Revisions, func(r ask.Revision) string { return revisionKind(kind) + "/" + r.Name })
+	return o.output.list(env.Stdout, h, names, func(to io.Writer) error { return printHistory(to, h, env.Now(), o.output.isWide()) })
+}
+
+// revisionKind is the kind of object in which a workload's controller keeps revisions, as kubectl calls
+// it.
+func revisionKind(kind kube.Kind) string {
+	if kind.Kind == kube.Deployment().Kind || kind.Kind == kube.Rollout().Kind {
+		return "replicaset"
+	}
+	return "controllerrevision"
 }
 
 // printHistory writes the history for users.

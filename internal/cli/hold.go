@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -16,17 +18,20 @@ import (
 
 // holdOptions are the flags of "lockstep hold".
 type holdOptions struct {
-	kube      kubeOptions
-	scope     scopeOptions
-	overwrite bool
+	kube         kubeOptions
+	several      severalOptions
+	installation installationOptions
+	overwrite    bool
+	// said is the reason among the arguments, reason that of the flag.
+	said, reason string
 }
 
 func newHold(env Environment) *cobra.Command {
 	var o holdOptions
 	cmd := &cobra.Command{
-		Use:   "hold KIND/NAME REASON",
-		Short: "Hold the changes of a workload, a ConfigMap, a Secret or a namespace",
-		Long: `Hold the changes of a workload, a ConfigMap, a Secret or a namespace, and say why.
+		Use:   "hold KIND/NAME... REASON",
+		Short: "Hold the changes of workloads, ConfigMaps, Secrets or namespaces",
+		Long: `Hold the changes of workloads, ConfigMaps, Secrets or namespaces, and say why.
 
 A workload that is held is not moved by the controller; what changes meanwhile gathers.
 Changes of a ConfigMap or Secret that is held are not delivered: each workload for which
@@ -34,37 +39,67 @@ they are due waits. A namespace that is held holds all of its workloads. "lockst
 ends the hold, and what has gathered is delivered in one rollout. To stop everything at once,
 even in the middle of a series of evictions, use "lockstep stop".
 
+Name one or more objects, or select them: -l and --all select the workloads that "lockstep
+status" lists for the namespace. A kind as argument restricts the selection ("hold deployment
+-l app=web"), and is the only way to select ConfigMaps, Secrets and namespaces.
+
+The reason is the last argument or the value of --reason. If an object can't be held, the
+command holds the others, reports each failure and exits with 1.
+
 It writes the annotation lockstep.dev/hold, and needs the permissions to read and to patch the
-object. A hold that is there with another reason is replaced only with --overwrite.`,
+object. -l and --all also need the permission to list. A hold that is there with another reason is
+replaced only with --overwrite.`,
 		Example: `  lockstep hold deployment/web 'release freeze until Monday' -n shop
   lockstep hold cm/web-settings 'wait for the database migration' -n shop
+  lockstep hold deployment/web deployment/api --reason 'release freeze until Monday' -n shop
+  lockstep hold -l team=web 'release freeze until Monday' -n shop
+  lockstep hold cronjob --all 'incident 42' -n shop
   lockstep hold namespace/shop 'release freeze until Monday'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 || strings.TrimSpace(args[1]) == "" {
-				return usageError{errors.New("name one workload, ConfigMap, Secret or namespace and a reason, such as deployment/web 'release freeze'")}
+		Args: func(cmd *cobra.Command, args []string) error {
+			return o.several.read(o.withoutReason(args, cmd.Flags().Changed("reason")))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			reason := strings.TrimSpace(cmp.Or(o.said, o.reason))
+			if reason == "" {
+				return usageError{errors.New("a reason is missing: name it last, or with --reason, such as deployment/web 'release freeze'")}
 			}
-			return nil
+			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			return o.run(cmd, reason, env)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, args[0], strings.TrimSpace(args[1]), env.Stdout)
-		},
-		ValidArgsFunction: completeHeld(&o.kube, &o.scope),
+		ValidArgsFunction: completeObjectOrReason(completeHeld(&o.kube, &o.several.scopeOptions)),
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
-	o.scope.bindOne(fs)
-	fs.Lookup("namespace").Usage = "namespace of the object (default that of the kubeconfig's context)"
+	o.kube.bindUser(fs)
+	o.several.bind(fs)
+	o.installation.bind(fs)
+	fs.StringVar(&o.reason, "reason", "", "why you hold it; needed if the last argument isn't the reason")
 	fs.BoolVar(&o.overwrite, "overwrite", false, "replace a hold that has another reason")
 	return cmd
 }
 
-func (o *holdOptions) run(cmd *cobra.Command, name, reason string, out io.Writer) error {
-	t, c, err := o.scope.target(&o.kube, name)
+// withoutReason returns the arguments that aren't the reason. The last one is, unless a flag has it or
+// the argument names an object: "hold deployment/web deployment/api" lacks its reason.
+func (o *holdOptions) withoutReason(args []string, byFlag bool) []string {
+	last := len(args) - 1
+	if byFlag || last < 0 || o.several.isTarget(args[last]) {
+		return args
+	}
+	o.said = args[last]
+	return args[:last]
+}
+
+func (o *holdOptions) run(cmd *cobra.Command, reason string, env Environment) error {
+	all, c, err := o.several.targets(cmd.Context(), &o.kube, &o.installation, env)
 	if err != nil {
 		return err
 	}
+	return each(cmd.Context(), all, env, func(t target) error { return o.hold(cmd, c, t, reason, env.Stdout) })
+}
+
+// hold holds one object.
+func (o *holdOptions) hold(cmd *cobra.Command, c client.Client, t target, reason string, out io.Writer) error {
 	outcome := ""
-	err = t.annotate(cmd.Context(), c, func(found metav1.Object) (map[string]*string, error) {
+	err := t.annotate(cmd.Context(), c, func(found metav1.Object) (map[string]*string, error) {
 		before, held := found.GetAnnotations()[settings.Hold]
 		switch {
 		case !held:

@@ -34,7 +34,7 @@ type imagesTable struct {
 	namespace    string
 	all          bool
 	kinds        []string
-	output       string
+	output       outputOptions
 	installation installationOptions
 	// controller is the address of its metrics.
 	controller string
@@ -68,14 +68,14 @@ says where its metrics are; of several replicas the leader knows.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.images.reads.bind(fs)
 	o.images.bindDefaultPlatform(fs)
 	o.images.bindRegistries(fs)
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workloads (default that of the kubeconfig's context)")
 	fs.BoolVarP(&o.all, "all-namespaces", "A", false, "workloads of all namespaces")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
-	fs.StringVarP(&o.output, "output", "o", "table", "table or json")
+	o.output.bind(cmd)
 	o.installation.bind(fs)
 	fs.StringVar(&o.controller, "controller", "", "address of the controller's metrics, such as http://127.0.0.1:8080, to show when it looks at each image next")
 	return cmd
@@ -99,8 +99,8 @@ type imageRow struct {
 }
 
 func (o *imagesTable) run(ctx context.Context, env Environment) error {
-	if o.output != "table" && o.output != "json" {
-		return usageError{fmt.Errorf("--output %q: want table or json", o.output)}
+	if err := o.output.validate(); err != nil {
+		return err
 	}
 	kinds, err := allKinds(o.kinds)
 	if err != nil {
@@ -137,7 +137,8 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	for _, err := range look.denied {
 		_ = say(env.Stderr, "%s", err)
 	}
-	return outputOptions{o.output}.write(env.Stdout, rows, func(to io.Writer) error { return printImages(to, rows, env.Now()) })
+	names := namesOf(rows, func(r imageRow) string { return r.Workload })
+	return o.output.list(env.Stdout, rows, names, func(to io.Writer) error { return printImages(to, rows, env.Now(), o.output.isWide()) })
 }
 
 // imagesLook is one run of the command.
@@ -290,10 +291,14 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 	return row
 }
 
-// printImages writes the table, followed by all problems in full.
-func printImages(to io.Writer, rows []imageRow, now time.Time) error {
+// printImages writes the table, followed by all problems in full. Wide has whole images.
+func printImages(to io.Writer, rows []imageRow, now time.Time, wide bool) error {
 	if len(rows) == 0 {
 		return say(to, "no workload has an annotation image.lockstep.dev/CONTAINER")
+	}
+	short := images.Short
+	if wide {
+		short = func(image string) string { return image }
 	}
 	table := commandline.NewColumns(to, 3)
 	table.Row("NAMESPACE", "WORKLOAD", "CONTAINER", "SPEC", "CURRENT", "LATEST", "SINCE", "NEXT", "STATE")
@@ -308,9 +313,9 @@ func printImages(to io.Writer, rows []imageRow, now time.Time) error {
 		}
 		latest := "-"
 		if r.Latest != "" {
-			latest = images.Short(r.Latest)
+			latest = short(r.Latest)
 		}
-		table.Row(r.Namespace, r.Workload, r.Container, r.Spec, images.Short(r.Current), latest, since, next, r.State)
+		table.Row(r.Namespace, r.Workload, r.Container, r.Spec, short(r.Current), latest, since, next, r.State)
 	}
 	err := table.End()
 	for _, r := range rows {

@@ -20,14 +20,48 @@ type installationOptions struct {
 }
 
 func (o *installationOptions) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&o.namespace, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	bindControllerNamespace(fs, &o.namespace)
 	fs.StringVar(&o.state, "state-name", "", "start of the names of the ConfigMaps with the record (default that of the controller's Deployment, then "+ask.DefaultState+")")
 	fs.StringVar(&o.lease, "lease-name", "", "name of the Lease for leader election (default that of the controller's Deployment, then "+ask.DefaultLease+")")
+	hide(fs, "state-name", "lease-name")
+}
+
+// The flag for the controller's namespace, and the controller's own flag for it, which commands had
+// before.
+const (
+	controllerNamespaceFlag = "controller-namespace"
+	ownNamespaceFlag        = "own-namespace"
+)
+
+// bindControllerNamespace adds the flag, and its old name, which is not shown.
+func bindControllerNamespace(fs *pflag.FlagSet, to *string) {
+	const usage = "namespace of the controller (default $POD_NAMESPACE, then the pod's, then lockstep-system)"
+	fs.StringVar(to, controllerNamespaceFlag, "", usage)
+	fs.StringVar(to, ownNamespaceFlag, "", usage)
+	_ = fs.SetAnnotation(ownNamespaceFlag, aliasOf, []string{controllerNamespaceFlag})
+	hide(fs, ownNamespaceFlag)
+}
+
+// aliasOf marks a flag that is another name of the flag in its value.
+const aliasOf = "alias-of"
+
+// namesController reports whether the user named the controller's namespace, by either name.
+func namesController(fs *pflag.FlagSet) bool {
+	return fs.Changed(controllerNamespaceFlag) || fs.Changed(ownNamespaceFlag)
+}
+
+// hide keeps flags that few installations need out of the help. The controller's Deployment has their
+// values, so a command needs them only where it can't read that.
+func hide(fs *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = fs.MarkHidden(name) // It fails only for a flag that doesn't exist.
+	}
 }
 
 // bindEstimates adds the flags that matter for what a command works out itself.
 func (o *installationOptions) bindEstimates(fs *pflag.FlagSet) {
 	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	hide(fs, "key-name")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "the controller's quiet window, for estimates")
 }
 
@@ -42,7 +76,7 @@ func (o *installationOptions) reader(c client.WithWatch, kinds []kube.Kind, env 
 // advised says where to find another controller, if there is none.
 func advised(c ask.Controller) ask.Controller {
 	if c.NoneFound {
-		c.Note += "; name another one with --own-namespace"
+		c.Note += "; name another one with --controller-namespace"
 	}
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -21,11 +22,60 @@ const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 type kubeOptions struct {
 	kubeconfig string
 	context    string
+	user       userOptions
 }
+
+// userOptions are as whom a user's command reaches the cluster, and for how long it waits there.
+type userOptions struct {
+	as             string
+	groups         []string
+	token          string
+	requestTimeout time.Duration
+}
+
+// The flags that others need to act as the same user.
+const (
+	asFlag             = "as"
+	asGroupFlag        = "as-group"
+	tokenFlag          = "token"
+	requestTimeoutFlag = "request-timeout"
+)
 
 func (o *kubeOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", commandline.KubeconfigUsage)
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default its current one)")
+}
+
+// bindUser adds the flags of a command that a user types. The controller doesn't have them: it acts
+// as its own account, and watches for as long as it runs.
+func (o *kubeOptions) bindUser(flags *pflag.FlagSet) {
+	o.bind(flags)
+	flags.StringVar(&o.user.as, asFlag, "", "user to act as, such as jane or system:serviceaccount:shop:deployer; needs the permission to impersonate")
+	flags.StringArrayVar(&o.user.groups, asGroupFlag, nil, "group to act as, with --as; may be repeated")
+	flags.StringVar(&o.user.token, tokenFlag, "", "bearer token for the API server, instead of the kubeconfig's credentials; other users of this machine can see a command line, so prefer $LOCKSTEP_TOKEN")
+	flags.DurationVar(&o.user.requestTimeout, requestTimeoutFlag, 0, "how long to wait for each response of the API server, such as 10s; 0 for no limit")
+}
+
+// apply changes as whom the requests are made. A token replaces the other credentials: the API server
+// would prefer a client certificate to it.
+func (o *userOptions) apply(config *rest.Config) error {
+	switch {
+	case o.requestTimeout < 0:
+		return usageError{fmt.Errorf("--%s %s: must not be negative", requestTimeoutFlag, o.requestTimeout)}
+	case o.as == "" && len(o.groups) > 0:
+		return usageError{fmt.Errorf("--%s needs --%s: a group is added to a user", asGroupFlag, asFlag)}
+	case o.as != "":
+		config.Impersonate = rest.ImpersonationConfig{UserName: o.as, Groups: o.groups}
+	}
+	if o.requestTimeout > 0 {
+		config.Timeout = o.requestTimeout
+	}
+	if o.token != "" {
+		config.BearerToken, config.BearerTokenFile = o.token, ""
+		config.Username, config.Password, config.AuthProvider, config.ExecProvider = "", "", nil, nil
+		config.CertFile, config.KeyFile, config.CertData, config.KeyData = "", "", nil, nil
+	}
+	return nil
 }
 
 // config finds the cluster. If there is none, the error lists where it searched.
@@ -46,7 +96,7 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	// No client-side throttle: the API server's own fairness works better, and a throttle of 5
 	// requests a second makes a change for 50 workloads take 10 s.
 	config.QPS = -1
-	return config, nil
+	return config, o.user.apply(config)
 }
 
 // pin keeps the context that is current now, even if another one becomes current later. In a pod

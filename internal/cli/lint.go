@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
@@ -23,17 +22,17 @@ import (
 
 // lintOptions are the flags of "lockstep lint".
 type lintOptions struct {
-	kinds     []string
-	reads     readOptions
-	output    string
-	complete  bool
-	recursive bool
+	kinds    []string
+	reads    readOptions
+	files    manifestOptions
+	output   string
+	complete bool
 }
 
 func newLint(env Environment) *cobra.Command {
 	var o lintOptions
 	cmd := &cobra.Command{
-		Use:   "lint FILE|DIRECTORY|-...",
+		Use:   "lint -f FILE|DIRECTORY|-...",
 		Short: "Check manifests for mistakes about Lockstep, without a cluster",
 		Long: `Check manifests for mistakes about Lockstep, without a cluster: keys that do not exist, with
 what may be meant; keys where they have no meaning; values, durations and tag specs that
@@ -44,23 +43,17 @@ The values are read by the parsers of the controller. A reference to nothing is 
 warning, because the cluster may have it. With --complete it is an error. What Lockstep
 does not look at, and documents that are no objects, are counted on standard error.
 
-Every rule is explained in docs/doctor.md.
+Files can be named with -f or as arguments. Every rule is explained in docs/doctor.md.
 
 A file that is no YAML does not hide what is wrong with the others. It is named on standard
 error, and with -o json in the field "unreadable" as well.
 
 Exit codes: 0 no errors, perhaps warnings; 1 errors; 2 used wrongly, or a file that is no
 YAML.`,
-		Example: `  lockstep lint deploy/
-  lockstep lint -R --complete deploy/
-  kustomize build . | lockstep lint -
-  helm template web ./chart | lockstep lint - -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError{errors.New("name a file, a directory or -")}
-			}
-			return nil
-		},
+		Example: `  lockstep lint -f deploy/
+  lockstep lint -f deploy/ -R --complete
+  kustomize build . | lockstep lint -f -
+  helm template web ./chart | lockstep lint -f - -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), args, cmd.InOrStdin(), env)
 		},
@@ -69,8 +62,8 @@ YAML.`,
 	o.reads.bind(fs)
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.complete, "complete", false, "the files are all there is: a reference to what they do not have is an error")
-	fs.BoolVarP(&o.recursive, "recursive", "R", false, "read the directories below directories as well")
-	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(lintFormats(), " or "))
+	o.files.bind(cmd)
+	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(lintFormats(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(lintFormats(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -78,7 +71,9 @@ YAML.`,
 // formatText is one line for each finding.
 const formatText = "text"
 
-func lintFormats() []string { return []string{formatText, formatJSON} }
+func lintFormats() []string {
+	return []string{formatText, formatWide, formatJSON, formatYAML, formatName}
+}
 
 // lintAnswer is the output of the command.
 type lintAnswer struct {
@@ -99,9 +94,9 @@ type unreadable struct {
 	Message string `json:"message"`
 }
 
-func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, env Environment) error {
+func (o *lintOptions) run(_ context.Context, args []string, stdin io.Reader, env Environment) error {
 	if !slices.Contains(lintFormats(), o.output) {
-		return usageError{fmt.Errorf("--output %q: want %s", o.output, strings.Join(lintFormats(), " or "))}
+		return usageError{fmt.Errorf("--output %q: want one of %s", o.output, strings.Join(lintFormats(), ", "))}
 	}
 	kinds, err := allKinds(o.kinds)
 	if err != nil {
@@ -111,14 +106,17 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	if err != nil {
 		return usageError{err}
 	}
-	found, err := readManifests(names, o.recursive, stdin, env)
+	if err := o.files.add(args); err != nil {
+		return err
+	}
+	found, err := o.files.readAll(stdin, env)
 	if err != nil {
 		return usageError{err}
 	}
 	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Unreadable: allUnreadable(found.Wrong), Result: lint.Check(found.Objects, lint.Options{
 		Kinds: kinds, Words: words, Complete: o.complete, Nearest: commandline.Nearest,
 	})}
-	if len(found.Objects) > 0 || o.output == formatJSON { // JSON output is never empty
+	if len(found.Objects) > 0 || o.output == formatJSON || o.output == formatYAML { // Output for programs is never empty.
 		if err := o.print(env, answer); err != nil {
 			return err
 		}
@@ -132,14 +130,6 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 		return fmt.Errorf("%s", counted(n, "error"))
 	}
 	return nil
-}
-
-// readManifests reads every object that it can, and says so when it waits for a user to type.
-func readManifests(names []string, recursive bool, stdin io.Reader, env Environment) (manifest.Found, error) {
-	if file, ok := stdin.(*os.File); ok && slices.Contains(names, manifest.Stdin) && term.IsTerminal(int(file.Fd())) {
-		fmt.Fprintln(env.Stderr, "reading manifests from the terminal; end them with Ctrl-D")
-	}
-	return manifest.Reader{Stdin: stdin, Recursive: recursive, SkipOthers: true, Generated: true, GoOn: true}.Read(names)
 }
 
 // allUnreadable lists the files that could not be read. Without any it is empty, not nil, so
@@ -177,8 +167,8 @@ func unreadError(files []unreadable) error {
 }
 
 func (o *lintOptions) print(env Environment, answer lintAnswer) error {
-	if o.output == formatJSON {
-		return outputOptions{formatJSON}.write(env.Stdout, answer, nil)
+	if o.output != formatText && o.output != formatWide {
+		return outputOptions{o.output}.list(env.Stdout, answer, namesOf(answer.Findings, func(f lint.Mistake) string { return f.Object }), nil)
 	}
 	var text bytes.Buffer
 	for _, f := range answer.Findings {

@@ -100,7 +100,7 @@ func TestLintUsage(t *testing.T) {
 		"Template": {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "a.yaml:2: no manifest: "},
 		"Hint":     {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "helm template CHART"},
 		"Values":   {[]string{file(t, "values.yaml", "replicas: 1\n")}, "there is no object in the files"},
-		"Output":   {[]string{"-", "-o", "yaml"}, `--output "yaml": want text or json`},
+		"Output":   {[]string{"-", "-o", "xml"}, `--output "xml": want one of text, wide, json, yaml, name`},
 		"Kind":     {[]string{"-", "--kind", "x"}, "--kind"},
 	} {
 		if _, stderr, code := command(t, append([]string{"lint"}, tc.args...)...); code != exitUsage || !strings.Contains(stderr, tc.want) {

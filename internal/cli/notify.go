@@ -56,7 +56,7 @@ wrongly, or the targets have a mistake.`,
 		ValidArgs: []string{"test"},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	fs.StringVarP(&o.file, "filename", "f", "", "the file with the targets")
 	fs.StringVar(&o.secret, "secret", "", "the Secret with the targets")
 	fs.StringVar(&o.key, "key", "targets.yaml", "the key of that Secret")

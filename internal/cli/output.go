@@ -19,13 +19,14 @@ const (
 	formatWide  = "wide"
 	formatJSON  = "json"
 	formatYAML  = "yaml"
+	formatName  = "name"
 )
 
 // outputOptions select the output format.
 type outputOptions struct{ format string }
 
 func outputFormats() []string {
-	return []string{formatTable, formatWide, formatJSON, formatYAML}
+	return []string{formatTable, formatWide, formatJSON, formatYAML, formatName}
 }
 
 func (o *outputOptions) bind(cmd *cobra.Command) {
@@ -45,6 +46,31 @@ func (o outputOptions) isWide() bool { return o.format == formatWide }
 // isForUsers reports whether the output is for users, not for programs.
 func (o outputOptions) isForUsers() bool {
 	return o.format == formatTable || o.format == formatWide
+}
+
+// list writes the names of the answer's objects, each once, or what write writes.
+func (o outputOptions) list(to io.Writer, answer any, names []string, forPeople func(io.Writer) error) error {
+	if o.format != formatName {
+		return o.write(to, answer, forPeople)
+	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue
+		}
+		if err := say(to, "%s", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namesOf are the names of each element.
+func namesOf[T any](all []T, name func(T) string) []string {
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = name(one)
+	}
+	return names
 }
 
 // write writes the answer for programs, or calls forPeople.

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,15 +30,16 @@ type planOptions struct {
 	output       outputOptions
 	installation installationOptions
 	key          string
-	files        []string
+	files        manifestOptions
 	auto         bool
 	observe      bool
+	exitCode     bool
 }
 
 func newPlan(env Environment) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
-		Use:   "plan -f FILE|DIRECTORY|-",
+		Use:   "plan -f FILE|DIRECTORY|-...",
 		Short: "Show what would roll if files were applied, and which rule says so",
 		Long: `Show what would roll if files were applied, and which rule says so.
 
@@ -55,48 +54,52 @@ delivers it, and one that is applied before it is rolled out twice.
 Digests of Secrets need the installation's key, and what was delivered is in its
 record. Without the permission to read them, or a Secret, the command compares with what
 exists, assumes what it cannot see, and marks the line as an estimate. Contents are never
-shown. Images are not looked up.`,
+shown. Images are not looked up.
+
+Exit codes: 0 whether or not something would roll; 1 failed; 2 used wrongly. With --exit-code, 3
+when pods of at least one existing workload would be restarted: by a rollout or by evictions, by
+Lockstep or by a changed template. A workload that waits, starts or refreshes its files doesn't
+count.`,
 		Example: `  lockstep plan -f deploy/
+  lockstep plan -R -f deploy/ --exit-code
   kustomize build . | lockstep plan -f - -n shop
   helm template web ./chart | lockstep plan -f - -o wide`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
-			return o.run(cmd.Context(), cmd.InOrStdin(), env)
+			return o.run(cmd.Context(), args, cmd.InOrStdin(), env)
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.scope.bindOne(fs)
 	fs.Lookup("namespace").Usage = "namespace of objects that name none (default that of the kubeconfig's context)"
-	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory or - for the standard input; may be repeated")
+	o.files.bind(cmd)
 	o.installation.bind(fs)
 	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	hide(fs, "key-name")
 	fs.BoolVar(&o.auto, "auto", false, "the controller was started with --auto")
 	fs.BoolVar(&o.observe, "observe", false, "the controller was started with --observe")
+	fs.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 when something would roll")
 	o.output.bind(cmd)
 	return cmd
 }
 
-func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment) error {
+func (o *planOptions) run(ctx context.Context, args []string, stdin io.Reader, env Environment) error {
 	if err := o.output.validate(); err != nil {
 		return err
 	}
-	if len(o.files) == 0 {
-		return usageError{errors.New("--filename is missing: name a file, a directory or -")}
+	if err := o.files.add(args); err != nil {
+		return err
 	}
 	within, err := o.scope.scope(&o.kube)
 	if err != nil {
 		return err
 	}
-	if file, ok := stdin.(*os.File); ok && slices.Contains(o.files, manifest.Stdin) && term.IsTerminal(int(file.Fd())) {
-		fmt.Fprintln(env.Stderr, "reading manifests from the terminal; end them with Ctrl-D")
-	}
-	objects, err := manifest.Read(o.files, stdin)
+	found, err := o.files.read(manifest.Reader{}, stdin, env)
 	if err != nil {
 		return usageError{err}
 	}
-	if len(objects) == 0 {
+	if len(found.Objects) == 0 {
 		return usageError{errNoObjects}
 	}
 	c, err := o.kube.client()
@@ -116,15 +119,25 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 	if err := o.addKey(ctx, c, &with); err != nil {
 		return err
 	}
-	plan, err := ask.PlanOf(ctx, with, objects)
+	plan, err := ask.PlanOf(ctx, with, found.Objects)
 	if _, wrong := errors.AsType[*manifest.Error](err); wrong {
 		return usageError{err}
 	}
 	if err != nil {
 		return err
 	}
-	return o.output.write(env.Stdout, plan, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) })
+	names := namesOf(plan.Workloads, func(w ask.PlannedWorkload) string { return w.Workload })
+	if err := o.output.list(env.Stdout, plan, names, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) }); err != nil {
+		return err
+	}
+	if o.exitCode && slices.ContainsFunc(plan.Workloads, func(w ask.PlannedWorkload) bool { return w.Would.Restarts() }) {
+		return errWouldRoll
+	}
+	return nil
 }
+
+// errWouldRoll is the answer of "plan --exit-code", and not a failure.
+var errWouldRoll = errors.New("something would roll")
 
 // errNoObjects: empty input must not look like a successful plan.
 var errNoObjects = errors.New("there is no object in the files: did what writes them fail?")

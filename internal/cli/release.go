@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -13,56 +15,88 @@ import (
 
 // releaseOptions are the flags of "lockstep release".
 type releaseOptions struct {
-	kube  kubeOptions
-	scope scopeOptions
-	why   whyOptions
+	kube         kubeOptions
+	several      severalOptions
+	installation installationOptions
+	why          whyOptions
 }
 
 func newRelease(env Environment) *cobra.Command {
 	var o releaseOptions
 	cmd := &cobra.Command{
-		Use:   "release KIND/NAME",
-		Short: "End a hold, and accept what was reverted from a workload",
-		Long: `End the hold of a workload, a ConfigMap, a Secret or a namespace. What has gathered is
-delivered, in one rollout. The hold of a namespace ends only with that of the namespace, not of
-one of its workloads. A hold whose annotation "kubectl rollout undo" removed counts until then, and ends
-with this command too.
+		Use:   "release KIND/NAME...",
+		Short: "End holds, and accept what was reverted from workloads",
+		Long: `End the hold of a workload, a ConfigMap, a Secret or a namespace. For a workload, the command also
+accepts reverted changes and allows quarantined images:
 
-Of a workload, also accept what was reverted, without a rollout. After "kubectl rollout
-undo", the abort of a canary, or a template that another writer put back, the controller
-does not roll the rejected version out again, and holds every other change that would load
-it. This command ends that: the workload counts as given what exists, and the next change
-is delivered as usual.
+    found              what release does                                    rollout
+    -----              -----------------                                    -------
+    a hold             ends it, even if "kubectl rollout undo" removed      one, with the changes
+                       the annotation                                       of the meantime
+    a reverted change  accepts it: the current versions count as            none
+                       delivered, and the next change rolls out
+    a quarantined or   allows the image again, although its rollout         one, with that image
+    contested image    failed or another writer replaced it
+
+A change is reverted by "kubectl rollout undo", the abort of a canary, or another writer that
+restores the template. The controller doesn't roll out the rejected version again, and holds every
+other change that would load it, until you release the workload or roll it out ("lockstep roll").
+
+One command does all of this for a workload. The hold of a namespace ends only with
+"lockstep release namespace/NAME", and that of a ConfigMap or Secret with its own name.
+
+Name one or more objects, or select them: -l and --all select the workloads that "lockstep
+status" lists for the namespace. A kind as argument restricts the selection ("release deployment
+-l app=web"), and is the only way to select ConfigMaps, Secrets and namespaces. If an object can't
+be released, the command releases the others, reports each failure and exits with 1.
 
 It removes the annotation lockstep.dev/hold, and writes lockstep.dev/release on a workload,
 which the controller carries out once. It needs the permissions to read and to patch the object,
 and none on the controller's own objects. A reason becomes an event on the object, except on a
 namespace.`,
 		Example: `  lockstep release deployment/web -n shop
+  lockstep release deployment/web deployment/api -n shop
+  lockstep release -l team=web -n shop
+  lockstep release --all -n shop --reason 'the freeze is over'
   lockstep release cm/web-settings -n shop --reason 'the migration is done'
   lockstep release namespace/shop`,
-		Args: oneTarget,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, args[0], env)
+		Args: func(_ *cobra.Command, args []string) error { return o.several.read(args) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			return o.run(cmd.Context(), env)
 		},
-		ValidArgsFunction: completeHeld(&o.kube, &o.scope),
+		ValidArgsFunction: completeSeveral(completeHeld(&o.kube, &o.several.scopeOptions)),
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
-	o.scope.bindOne(fs)
-	fs.Lookup("namespace").Usage = "namespace of the object (default that of the kubeconfig's context)"
+	o.kube.bindUser(fs)
+	o.several.bind(fs)
+	o.installation.bind(fs)
 	o.why.bind(fs)
 	return cmd
 }
 
-func (o *releaseOptions) run(cmd *cobra.Command, name string, env Environment) error {
-	t, c, err := o.scope.target(&o.kube, name)
+func (o *releaseOptions) run(ctx context.Context, env Environment) error {
+	all, c, err := o.several.targets(ctx, &o.kube, &o.installation, env)
 	if err != nil {
 		return err
 	}
-	outcome, asked := "", ""
+	asked := false
+	err = each(ctx, all, env, func(t target) error {
+		err := o.release(ctx, c, t, env)
+		asked = asked || err == nil && t.isWorkload
+		return err
+	})
+	if asked {
+		err = errors.Join(err, say(env.Stdout, "The controller was asked to accept what was reverted; if anything was, it answers with an event of the reason Released."))
+	}
+	return err
+}
+
+// release releases one object.
+func (o *releaseOptions) release(ctx context.Context, c client.Client, t target, env Environment) error {
+	outcome := ""
 	var about *corev1.ObjectReference
-	err = t.annotate(cmd.Context(), c, func(found metav1.Object) (map[string]*string, error) {
+	err := t.annotate(ctx, c, func(found metav1.Object) (map[string]*string, error) {
 		change := map[string]*string{}
 		about = t.reference(found)
 		outcome = "nothing was held"
@@ -78,7 +112,6 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, env Environment) e
 			// anything.
 			version := found.GetResourceVersion()
 			change[settings.Release] = &version
-			asked = "The controller was asked to accept what was reverted; if anything was, it answers with an event of the reason Released."
 		}
 		return change, nil
 	})
@@ -86,9 +119,6 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, env Environment) e
 		return err
 	}
 	err = say(env.Stdout, "%s: %s", t, outcome)
-	if asked != "" {
-		err = errors.Join(err, say(env.Stdout, "%s", asked))
-	}
-	o.why.tell(cmd.Context(), c, about, input.ReleasedByHand, env)
+	o.why.tell(ctx, c, about, input.ReleasedByHand, env)
 	return err
 }

@@ -91,7 +91,7 @@ ConfigMaps in the controller's namespace, which say what is stopped.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.extent.bind(fs, "resume")
 	fs.Lookup("namespace").Usage = "resume the automatic changes of this namespace; with KIND/NAME the namespace of that object (default that of the kubeconfig's context)"
 	fs.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "resume the copies of a shared ConfigMap or Secret in all namespaces")

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,26 +30,28 @@ import (
 
 // rollOptions are the flags of "lockstep roll".
 type rollOptions struct {
-	kube   kubeOptions
-	scope  scopeOptions
-	ownNS  string
-	key    string
-	state  string
-	now    bool
-	force  bool
-	quiet  time.Duration
-	images imagesOptions
-	forms  formOptions
-	form   string
-	why    whyOptions
+	kube    kubeOptions
+	several severalOptions
+	ownNS   string
+	key     string
+	state   string
+	now     bool
+	force   bool
+	dryRun  bool
+	waiting waitOptions
+	quiet   time.Duration
+	images  imagesOptions
+	forms   formOptions
+	form    string
+	why     whyOptions
 }
 
 func newRoll(env Environment) *cobra.Command {
-	o := rollOptions{}
+	o := rollOptions{several: severalOptions{workloadsOnly: true}}
 	cmd := &cobra.Command{
-		Use:   "roll KIND/NAME",
-		Short: "Roll out one workload with the current versions of its inputs, by hand",
-		Long: `Roll out one workload with the current versions of its ConfigMaps, Secrets and images,
+		Use:   "roll KIND/NAME...",
+		Short: "Roll out workloads with the current versions of their inputs, by hand",
+		Long: `Roll out workloads with the current versions of their ConfigMaps, Secrets and images,
 by hand.
 
 The pod template gets what the controller would write there, so the rollout looks
@@ -58,6 +59,17 @@ like any other, and the controller takes it as delivered. Pods restart, also whe
 lockstep.dev/strategy says evict or refresh. A CronJob is refused unless it gets another
 image: its next Job reads the new content by itself. A workload that was reverted
 (undo, abort) is followed again after it.
+
+Name one or more workloads, or select them: -l and --all select those that "lockstep status"
+lists for the namespace. A kind as argument restricts the selection ("roll deployment -l
+app=web"). The command rolls them out one after the other. If it can't roll one out, it goes on
+with the next, reports each failure and exits with 1. A selected CronJob that needs no rollout is no
+failure.
+
+With --dry-run the command says what it would roll out, without waiting for quiet, and changes
+nothing. With --wait it waits until the rollout is done, and reports the progress on standard
+error. It exits with 1 if the rollout fails or --timeout is over. Ctrl-C ends the command, and the
+rollout goes on. Of several workloads, each is rolled out after the previous one is done.
 
 Images are those of the annotations image.lockstep.dev/CONTAINER. Registries are asked
 once, with the pull secrets of the pods as far as you may read them, then with Docker's
@@ -76,24 +88,31 @@ for --quiet, and refuses to roll out a workload or source that carries a hold. A
 is quarantined or contested then stays as it is. A stop ("lockstep stop"), a maintenance window, and
 the order in which a change reaches workloads don't count here: you decide.`,
 		Example: `  lockstep roll deployment/web -n shop
+  lockstep roll deployment/web deployment/api -n shop
+  lockstep roll -l team=web -n shop
+  lockstep roll --all --dry-run -n shop
+  lockstep roll deployment/web --wait --timeout 5m -n shop
   lockstep roll statefulset/db --now
   lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
-		Args: oneWorkload,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error { return o.several.read(args) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
 			o.form = o.forms.choose(cmd.Flags())
-			return o.run(cmd.Context(), args[0], env)
+			return o.run(cmd.Context(), env)
 		},
-		ValidArgsFunction: completeWorkload(&o.kube, &o.scope),
+		ValidArgsFunction: completeSeveral(completeWorkload(&o.kube, &o.several.scopeOptions)),
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
-	o.scope.bindOne(fs)
-	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	o.kube.bindUser(fs)
+	o.several.bind(fs)
+	bindControllerNamespace(fs, &o.ownNS)
 	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
 	fs.StringVar(&o.state, "state-name", ask.DefaultState, "start of the names of the ConfigMaps with the record")
+	hide(fs, "key-name", "state-name")
 	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and roll out images that were pinned by hand")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "say what would be rolled out, and change nothing")
+	o.waiting.bind(fs)
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
 	o.why.bind(fs)
 	o.images.reads.bind(fs)
@@ -103,49 +122,71 @@ the order in which a change reaches workloads don't count here: you decide.`,
 	return cmd
 }
 
-func (o *rollOptions) run(ctx context.Context, name string, env Environment) error {
-	namespace := cmp.Or(o.scope.namespace, o.kube.namespace())
-	kind, at, err := workloadNamed(name, namespace, o.scope.kinds)
-	if err == nil && o.form != "" {
-		err = validForm(o.form)
+func (o *rollOptions) run(ctx context.Context, env Environment) error {
+	if o.form != "" {
+		if err := validForm(o.form); err != nil {
+			return usageError{err}
+		}
 	}
-	if err != nil {
-		return usageError{err}
+	if err := o.waiting.validate(); err != nil {
+		return err
 	}
 	words, err := o.images.words(settings.Defaults{Quiet: o.quiet})
 	if err != nil {
 		return usageError{err}
 	}
-	words.Defaults.Auto = true // This workload was named.
-	c, err := o.kube.client()
+	words.Defaults.Auto = true // These workloads were named.
+	own := installationOptions{namespace: o.ownNS, state: o.state, key: o.key}
+	all, c, err := o.several.targets(ctx, &o.kube, &own, env)
 	if err != nil {
 		return err
 	}
 	key, err := access.ReadInstallationKey(ctx, c, o.ownNS, o.key)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("no installation of Lockstep in namespace %s; name its namespace with --own-namespace: %w", o.ownNS, err)
+		return fmt.Errorf("no installation of Lockstep in namespace %s; name its namespace with --controller-namespace: %w", o.ownNS, err)
 	}
 	if err != nil {
 		return err
 	}
 	if stop, _, err := killswitch.Read(ctx, c, o.ownNS); err == nil { // Without permission to read it, nothing is noted.
-		if reason, stopped := stop.For(namespace); stopped {
+		if reason, stopped := stop.For(all[0].Namespace); stopped {
 			_, _ = fmt.Fprintf(env.Stderr, "note: automatic changes are stopped (%s); this rollout is carried out all the same\n", reasonText(reason))
 		}
 	}
-	r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, kube.NewHashers(key), kind, at, env.Now)}
-	known, found, err := ledger.ReadEntry(ctx, c, o.ownNS, o.state, r.live.Key())
+	return each(ctx, all, env, func(t target) error {
+		r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, kube.NewHashers(key), t.kind, t.ObjectKey, env.Now)}
+		if len(all) > 1 {
+			r.about = t.String() + ": "
+		}
+		err := r.start(ctx, t)
+		if _, needless := errors.AsType[needlessError](err); needless && len(o.several.names) == 0 {
+			return say(env.Stderr, "%v", err)
+		}
+		return err
+	})
+}
+
+// needlessError is a workload that a rollout does nothing for. That is a mistake only if the user named
+// the workload.
+type needlessError struct{ error }
+
+func (e needlessError) Unwrap() error { return e.error }
+
+// start reads what is on record of the workload, and runs.
+func (r *roll) start(ctx context.Context, t target) error {
+	known, found, err := ledger.ReadEntry(ctx, r.client, r.options.ownNS, r.options.state, r.live.Key())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
 	if found {
 		r.known = known
 	}
-	err = notFound(ctx, c, workloadTarget(kind, at), r.run(ctx))
+	err = notFound(ctx, r.client, t, r.run(ctx))
 	if !r.rolled {
-		o.why.lost(env, "nothing was rolled out")
+		r.options.why.lost(r.env, r.about+"nothing was rolled out")
+		return err
 	}
-	return err
+	return errors.Join(err, r.options.waiting.until(ctx, t, r.live, r.env))
 }
 
 // workloadNamed parses the workload, of a default kind or one that a flag adds.
@@ -177,6 +218,8 @@ type roll struct {
 	known record.Entry
 	// waitsFor are the versions that it has been waiting for, empty before the first.
 	waitsFor string
+	// about begins each line on standard error, if the command is about several workloads.
+	about string
 	// said are the lines that were already printed.
 	said map[string]bool
 	// rolled is true after the API server accepted the patch.
@@ -207,8 +250,11 @@ func (r *roll) run(ctx context.Context) error {
 // look rolls out the workload, or waits, and reports whether it is done.
 func (r *roll) look(ctx context.Context, got rollouts.Gathered) (done bool, err error) {
 	got.Observation.Force = r.force()
+	if r.options.dryRun {
+		got.Observation.Intent.Quiet = 0
+	}
 	if got.Workload.Deleting {
-		return false, fmt.Errorf("%s is being deleted", r.live.Key())
+		return false, fmt.Errorf("%s is being deleted", called(got.Workload))
 	}
 	r.tell(got.Observation)
 	r.leavePins(got)
@@ -223,7 +269,11 @@ func (r *roll) look(ctx context.Context, got rollouts.Gathered) (done bool, err 
 		if err := r.rollOut(ctx, got, input.Order{All: got.Observation.Findings, Due: d.Due, Kinds: got.Observation.Kinds}); err != nil {
 			return false, err
 		}
-		return true, unresolved(got.Observation, "everything else is rolled out")
+		rest := "everything else is rolled out"
+		if r.options.dryRun {
+			rest = "everything else would be rolled out"
+		}
+		return true, unresolved(got.Observation, rest)
 	}
 	return false, r.wait(ctx, got.Observation, d)
 }
@@ -250,7 +300,7 @@ func (r *roll) inStep(got rollouts.Gathered) (bool, error) {
 		return true, err
 	}
 	all := input.Order{All: got.Observation.Findings, Due: got.Observation.Findings}
-	err := say(r.env.Stdout, "%s is in step: on record as delivered is %s; --force rolls it out all the same", got.Workload.Key, all.Shown(nil))
+	err := say(r.env.Stdout, "%s is in step: on record as delivered is %s; --force rolls it out all the same", called(got.Workload), all.Shown(nil))
 	return true, err
 }
 
@@ -278,19 +328,19 @@ func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
 
 // refusal explains what blocks the rollout of the workload, regardless of the quiet window.
 func (r *roll) refusal(got rollouts.Gathered) error {
-	key, quiet := r.live.Key(), got.Observation
+	name, quiet := called(got.Workload), got.Observation
 	quiet.Intent.Quiet = 0
 	switch d := rollouts.Decide(quiet); d.Reason {
 	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image change is only seen when the registry is queried.
 		return nil
 	case input.NotFollowed:
-		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to roll out", key)
+		return needlessError{fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to roll out", name)}
 	case input.NextJob:
-		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", key)
+		return needlessError{fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", name)}
 	case input.Held, input.Quarantined, input.Contested:
-		return fmt.Errorf("%s: %s; use --now to roll it out all the same", key, d.Message)
+		return fmt.Errorf("%s: %s; use --now to roll it out all the same", name, d.Message)
 	default:
-		return fmt.Errorf("%s: %s", key, d.Message)
+		return fmt.Errorf("%s: %s", name, d.Message)
 	}
 }
 
@@ -299,10 +349,10 @@ func (r *roll) wait(ctx context.Context, in rollouts.Observation, d rollouts.Dec
 	current := input.Order{All: d.Due, Due: d.Due}.Shown(nil).String()
 	switch r.waitsFor {
 	case "":
-		_, _ = fmt.Fprintf(r.env.Stderr, "waiting for %s without a change%s; --now does not wait\n", in.Intent.Quiet, estimated(d))
+		_, _ = fmt.Fprintf(r.env.Stderr, "%swaiting for %s without a change%s; --now does not wait\n", r.about, in.Intent.Quiet, estimated(d))
 	case current:
 	default:
-		_, _ = fmt.Fprintln(r.env.Stderr, "a source has changed; waiting on")
+		_, _ = fmt.Fprintln(r.env.Stderr, r.about+"a source has changed; waiting on")
 	}
 	r.waitsFor = current
 	select {
@@ -326,24 +376,32 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 	w := got.Workload
 	shown := order.Shown(w.Shown)
 	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !w.Status.Aborted && !r.options.force {
-		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same", w.Key, shown)
+		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same", called(w), shown)
 		return err
 	}
+	if r.options.dryRun {
+		return say(r.env.Stdout, "%s would be rolled out: %s (dry run: nothing was changed)", called(w), shown)
+	}
 	if _, err := patcher.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
-		return fmt.Errorf("roll %s: %w", w.Key, err)
+		return fmt.Errorf("roll %s: %w", called(w), err)
 	}
 	r.rolled = true
 	r.options.why.tell(ctx, r.client, w.Reference(), input.RolledByHand, r.env)
 	if got.Observation.State.Rollout.Paused {
-		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume", w.Key, shown)
+		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume", called(w), shown)
 		return err
 	}
 	if rollout := got.Observation.State.Rollout; rollout.RollsByHand() {
-		err := say(r.env.Stdout, "%s has a new pod template: %s; %s", w.Key, shown, rollout.Hand())
+		err := say(r.env.Stdout, "%s has a new pod template: %s; %s", called(w), shown, rollout.Hand())
 		return err
 	}
-	err := say(r.env.Stdout, "%s rolled out: %s", w.Key, shown)
+	err := say(r.env.Stdout, "%s rolled out: %s", called(w), shown)
 	return err
+}
+
+// called is a workload for users, as other commands write it.
+func called(w *kube.Workload) string {
+	return w.Kind.Name() + "/" + w.Key.Name + " in namespace " + w.Key.Namespace
 }
 
 // form is that of the flag, else that of the template, so the rollout looks like those of the

@@ -74,7 +74,7 @@ func (r *roll) say(text string) {
 		r.said = map[string]bool{}
 	}
 	r.said[text] = true
-	_ = say(r.env.Stderr, "%s", text)
+	_ = say(r.env.Stderr, "%s%s", r.about, text)
 }
 
 // unresolved is an error when no registry has resolved a container's image.

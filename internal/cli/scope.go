@@ -75,14 +75,6 @@ func (o *scopeOptions) target(k *kubeOptions, name string) (target, client.WithW
 	return t, c, err
 }
 
-// oneTarget accepts only the name of one object that can be held.
-func oneTarget(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usageError{errors.New("name one workload, ConfigMap, Secret or namespace, such as deployment/web")}
-	}
-	return nil
-}
-
 // oneWorkload accepts only the name of one workload.
 func oneWorkload(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {

@@ -52,7 +52,7 @@ permission to read the record, STATE is that of the newest event of each workloa
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.scope.bindMany(fs)
 	o.output.bind(cmd)
 	o.installation.bind(fs)
@@ -137,7 +137,8 @@ func (o *statusOptions) status(ctx context.Context, reader *ask.Reader, within s
 }
 
 func (o *statusOptions) print(env Environment, answer ask.Status, whole bool) error {
-	return o.output.write(env.Stdout, answer, func(to io.Writer) error {
+	names := namesOf(answer.Workloads, func(s ask.Summary) string { return s.Workload })
+	return o.output.list(env.Stdout, answer, names, func(to io.Writer) error {
 		if whole {
 			if err := printController(env.Stderr, answer.Controller, env.Now()); err != nil {
 				return err

@@ -128,15 +128,11 @@ Exit codes: 0 stopped; 1 not stopped, or not confirmed within --timeout; 2 used 
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.extent.bind(fs, "stop")
-	bindOwnNamespace(fs, &o.ownNS)
+	bindControllerNamespace(fs, &o.ownNS)
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for the controller's confirmation; 0 for not at all")
 	return cmd
-}
-
-func bindOwnNamespace(fs *pflag.FlagSet, to *string) {
-	fs.StringVar(to, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 }
 
 func (o *stopOptions) run(cmd *cobra.Command, reason string, env Environment) error {
@@ -169,8 +165,8 @@ func (o *stopOptions) run(cmd *cobra.Command, reason string, env Environment) er
 // resume is the command that ends the stop.
 func (o *stopOptions) resume(cmd *cobra.Command) string {
 	command := cmd.Root().CommandPath() + " resume " + o.extent.flags()
-	if flag := cmd.Flags().Lookup("own-namespace"); flag.Changed {
-		command += " --own-namespace " + o.ownNS
+	if namesController(cmd.Flags()) {
+		command += " --controller-namespace " + o.ownNS
 	}
 	return command
 }
@@ -195,7 +191,7 @@ func (o *stopOptions) confirm(ctx context.Context, c client.Client, written *cor
 	case apierrors.IsForbidden(err):
 		return say(env.Stderr, "whether the controller knows of it is not shown: %v", err)
 	case wait.Interrupted(err):
-		return fmt.Errorf("no controller has confirmed it within %s: is one running in namespace %s? See \"lockstep status --own-namespace %s\". The stop stays, and counts as soon as one runs", o.timeout, o.ownNS, o.ownNS)
+		return fmt.Errorf("no controller has confirmed it within %s: is one running in namespace %s? See \"lockstep status --controller-namespace %s\". The stop stays, and counts as soon as one runs", o.timeout, o.ownNS, o.ownNS)
 	}
 	return fmt.Errorf("the stop stays; whether the controller knows of it is not known: %w", err)
 }
@@ -286,7 +282,7 @@ func (s stopMap) explain(err error, verb string) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s the kill switch: permission is missing to %s configmap %s in namespace %s: %w", verb, verb, settings.StopName, s.namespace, err)
 	case apierrors.IsNotFound(err) && verb == "create":
-		return fmt.Errorf("namespace %s does not exist; name the controller's namespace with --own-namespace: %w", s.namespace, err)
+		return fmt.Errorf("namespace %s does not exist; name the controller's namespace with --controller-namespace: %w", s.namespace, err)
 	}
 	return fmt.Errorf("%s configmap %s in namespace %s: %w", verb, settings.StopName, s.namespace, err)
 }

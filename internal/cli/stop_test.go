@@ -56,7 +56,7 @@ func TestStopAndResume(t *testing.T) {
 		says   []string
 		left   map[string]string
 	}{
-		{"everything", append(stop, "--all", " incident 42 "), nil, 0, []string{`every automatic change is stopped: incident 42; end it with "lockstep resume --all --own-namespace `}, map[string]string{"all": "incident 42"}},
+		{"everything", append(stop, "--all", " incident 42 "), nil, 0, []string{`every automatic change is stopped: incident 42; end it with "lockstep resume --all --controller-namespace `}, map[string]string{"all": "incident 42"}},
 		{"again", append(stop, "--all", "incident 42"), nil, 0, []string{"stopped already for this reason"}, map[string]string{"all": "incident 42"}},
 		{"another reason", append(stop, "--all", "incident 43"), nil, 0, []string{`incident 43 (before: "incident 42")`}, map[string]string{"all": "incident 43"}},
 		{"one namespace too", append(stop, "-n", ns, "freeze"), nil, 0, []string{"in namespace " + ns + " is stopped: freeze"}, map[string]string{"all": "incident 43", key: "freeze"}},
@@ -155,7 +155,7 @@ func TestStopWithoutPermission(t *testing.T) {
 		}
 	}
 	got := saying(t, "lockstep", []string{"stop", "--all", "x", "--own-namespace", "nowhere", "--kubeconfig", s.Cluster.Kubeconfig()})
-	if got.code != 1 || !strings.Contains(got.stderr, "--own-namespace") {
+	if got.code != 1 || !strings.Contains(got.stderr, "--controller-namespace") {
 		t.Errorf("in a namespace that doesn't exist: %+v", got)
 	}
 }

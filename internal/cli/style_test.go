@@ -31,7 +31,7 @@ func saying(t *testing.T, program string, args []string, environ ...string) said
 }
 
 // TestMistakesAreShort: a mistake is told in two lines, the second of which says where the
-// usage is.
+// usage is. A wrong flag has the command's usage line between them.
 func TestMistakesAreShort(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -51,7 +51,7 @@ func TestMistakesAreShort(t *testing.T) {
 		"NoValue":      {"a flag at the end", "controller --quiet", "--quiet needs a value"},
 		"Kind":         {"which kind may be meant", "roll deploymnt/web", `workload "deploymnt/web": unknown kind "deploymnt"; did you mean deployment?`},
 		"Target":       {"what can be held", "hold pod/web why", "cronjob (cj), rollout (ro); --kind adds another kind; configmap (cm) and secret are accepted too"},
-		"NoReason":     {"a hold has a reason", "hold deploy/web", "name one workload, ConfigMap, Secret or namespace and a reason"},
+		"NoReason":     {"a hold has a reason", "hold deploy/web", "a reason is missing: name it last, or with --reason"},
 		"Shell":        {"which shell may be meant", "completion basj", `no completion for "basj", want bash|zsh|fish|powershell; did you mean bash?`},
 		"NoShell":      {"which ones there are", "completion", "name one shell: bash|zsh|fish|powershell"},
 		"LogLevel":     {"what is accepted", "controller --log-level loud", `--log-level "loud": want debug, info, warn or error`},
@@ -63,6 +63,15 @@ func TestMistakesAreShort(t *testing.T) {
 			first, second, _ := strings.Cut(got.stderr, "\n")
 			if got.code != 2 || got.stdout != "" || !strings.HasPrefix(first, "Error: ") || !strings.HasSuffix(first, tc.want) && !strings.Contains(first, tc.want+",") {
 				t.Errorf("%s: exit code %d, said %q, want %q", tc.reason, got.code, got.stderr, tc.want)
+			}
+			if usage, rest, found := strings.Cut(second, "\n"); found && strings.HasPrefix(usage, "Usage: ") {
+				name, _, _ := strings.Cut(tc.args, " ")
+				if !strings.HasPrefix(tc.want, "unknown flag") && !strings.HasPrefix(tc.want, "--") || !strings.HasPrefix(usage, "Usage: lockstep "+name+" ") {
+					t.Errorf("%s: the usage is %q", tc.reason, usage)
+				}
+				second = rest
+			} else if strings.HasPrefix(tc.want, "unknown flag") {
+				t.Errorf("%s: the usage of the command is missing: %q", tc.reason, got.stderr)
 			}
 			if !strings.HasPrefix(second, `Run "lockstep`) || strings.Count(second, "\n") != 1 {
 				t.Errorf("%s: then %q, want where the usage is", tc.reason, second)
@@ -86,6 +95,17 @@ func TestVersion(t *testing.T) {
 	for program, name := range map[string]string{"lockstep": "lockstep", "kubectl-lockstep": "kubectl lockstep"} {
 		if help := saying(t, program, []string{"--help"}).stdout; !strings.Contains(help, "  -v, --version   version for "+name+"\n") {
 			t.Errorf("%s --help does not list --version:\n%s", program, help)
+		}
+	}
+}
+
+// TestReleaseHelp: one table has what a release does to each situation.
+func TestReleaseHelp(t *testing.T) {
+	t.Parallel()
+	help := saying(t, "lockstep", []string{"release", "--help"}).stdout
+	for _, want := range []string{"\n    a hold   ", "\n    a reverted change  ", "\n    a quarantined or  ", "  rollout\n", "  none\n"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help lacks %q:\n%s", want, help)
 		}
 	}
 }
@@ -129,7 +149,7 @@ func TestUnknownVariablesAreReported(t *testing.T) {
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 	help := saying(t, "/usr/local/bin/kubectl-lockstep", []string{"roll", "--help"}).stdout
-	for _, want := range []string{"\n  kubectl lockstep roll KIND/NAME [flags]\n", "\n  kubectl lockstep roll deployment/web -n shop\n"} {
+	for _, want := range []string{"\n  kubectl lockstep roll KIND/NAME... [flags]\n", "\n  kubectl lockstep roll deployment/web -n shop\n"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is not in\n%s", want, help)
 		}

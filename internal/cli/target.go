@@ -30,6 +30,13 @@ type target struct {
 	// called is the kind's name on the command line.
 	called     string
 	isWorkload bool
+	// kind is that of a workload.
+	kind kube.Kind
+}
+
+// is reports whether both are the same object.
+func (t target) is(other target) bool {
+	return t.GroupVersionKind == other.GroupVersionKind && t.ObjectKey == other.ObjectKey
 }
 
 // parseTarget reads "deployment/web", "cm/app" and "secret/db".
@@ -66,7 +73,7 @@ func targetAmong(text, namespace string, kinds []kube.Kind) (target, error) {
 }
 
 func workloadTarget(kind kube.Kind, at client.ObjectKey) target {
-	return target{GroupVersionKind: kind.GroupVersionKind, ObjectKey: at, called: kind.Name(), isWorkload: true}
+	return target{GroupVersionKind: kind.GroupVersionKind, ObjectKey: at, called: kind.Name(), isWorkload: true, kind: kind}
 }
 
 // namespaceTarget is a namespace.
@@ -77,9 +84,7 @@ func namespaceTarget(name string) target {
 // namespaceNamed parses "namespace/shop" and "ns/shop".
 func namespaceNamed(text string) (t target, is bool, err error) {
 	called, name, _ := strings.Cut(text, "/")
-	switch strings.ToLower(called) {
-	case "namespace", "namespaces", "ns":
-	default:
+	if !isNamespace(called) {
 		return target{}, false, nil
 	}
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {

@@ -91,7 +91,7 @@ func printers() map[string]func(env Environment, text string) error {
 			return printPlan(env.Stdout, plan, true)
 		},
 		"images": func(env Environment, text string) error {
-			return printImages(env.Stdout, filled[[]imageRow](text), now)
+			return printImages(env.Stdout, filled[[]imageRow](text), now, false)
 		},
 		"doctor": func(env Environment, text string) error {
 			return printChecks(env.Stdout, env, filled[[]doctor.Check](text))

@@ -62,7 +62,7 @@ If only another machine reaches the cluster, run "lockstep ui --port 8080 --no-o
 		},
 	}
 	fs := cmd.Flags()
-	o.kube.bind(fs)
+	o.kube.bindUser(fs)
 	o.scope.bindMany(fs)
 	o.installation.bind(fs)
 	o.installation.bindEstimates(fs)
@@ -106,7 +106,7 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 			return access.ReviewOwn(ctx, c, needed)
 		},
 		Do: func(ctx context.Context, arguments []string) (string, error) {
-			return carryOut(ctx, flags, arguments, env)
+			return carryOut(ctx, append(privateFlags(cmd), flags...), arguments, env)
 		},
 		Program: shellWords(append([]string{program}, flags...)), Context: o.kube.context,
 	})
@@ -121,11 +121,30 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 	return server.Serve(ctx, listener)
 }
 
-// commandFlags are the flags of this command that others need to reach the same cluster.
+// commandFlags are the flags of this command that others need to reach the same cluster as the same
+// user. They are printed, so the token isn't among them.
 func commandFlags(cmd *cobra.Command) []string {
+	return setFlags(cmd, "context", "kubeconfig", asFlag, asGroupFlag)
+}
+
+// privateFlags are those that others need too and that are not printed.
+func privateFlags(cmd *cobra.Command) []string {
+	return setFlags(cmd, tokenFlag, requestTimeoutFlag)
+}
+
+// setFlags are the flags that have a value, as arguments.
+func setFlags(cmd *cobra.Command, names ...string) []string {
 	var flags []string
-	for _, name := range []string{"context", "kubeconfig"} {
-		if value := cmd.Flag(name).Value.String(); value != "" {
+	for _, name := range names {
+		flag := cmd.Flag(name)
+		if flag == nil || flag.Value.String() == flag.DefValue {
+			continue
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
 			flags = append(flags, "--"+name, value)
 		}
 	}
@@ -155,7 +174,7 @@ func listen(ctx context.Context, port int, program string, given *pflag.FlagSet)
 	return nil, fmt.Errorf("--port %d: the port is in use; without the flag, a free one is found", port)
 }
 
-// otherFlags are the flags that the user gave, without one of them.
+// otherFlags are the flags that the user gave, without one of them and without the token.
 func otherFlags(given *pflag.FlagSet, without string) []string {
 	var words []string
 	given.Visit(func(f *pflag.Flag) {
@@ -168,7 +187,7 @@ func otherFlags(given *pflag.FlagSet, without string) []string {
 			if f.NoOptDefVal == "" || value != f.NoOptDefVal {
 				word += "=" + value
 			}
-			if f.Name != without {
+			if f.Name != without && f.Name != tokenFlag {
 				words = append(words, word)
 			}
 		}

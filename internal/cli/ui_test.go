@@ -90,7 +90,7 @@ func TestCommandFlags(t *testing.T) {
 	t.Parallel()
 	var o uiOptions
 	cmd := &cobra.Command{}
-	o.kube.bind(cmd.Flags())
+	o.kube.bindUser(cmd.Flags())
 	if got := commandFlags(cmd); len(got) > 0 {
 		t.Errorf("flags out of nowhere: %q", got)
 	}

@@ -1,5 +1,5 @@
 // Command docgen writes the parts of docs/ that follow from the code: the references of
-// annotations, reasons and metrics, and the command line.
+// annotations, reasons, metrics and output, and the command line.
 //
 // "make docs" runs it; "make verify" fails when its output is not committed.
 package main
@@ -41,10 +41,15 @@ func write(dir string) error {
 	if err != nil {
 		return err
 	}
+	outputs, err := outputsPage()
+	if err != nil {
+		return err
+	}
 	pages := map[string]string{
 		"annotations.md": annotationsPage(),
 		"reasons.md":     reasonsPage(),
 		"metrics.md":     metrics,
+		"output.md":      outputs,
 	}
 	reference := filepath.Join(dir, "reference")
 	if err := os.MkdirAll(reference, 0o755); err != nil {

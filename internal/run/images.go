@@ -122,7 +122,7 @@ func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metr
 	}
 	listener, err := net.Listen("tcp", o.Addr) //nolint:noctx // Nothing is waited for.
 	if err != nil {
-		return fmt.Errorf("listen for notifications of registries on %s: %w", o.Addr, err)
+		return fmt.Errorf("listen for notifications of registries on %s: %w; name another address with --image-webhook-addr", o.Addr, err)
 	}
 	p.log.Info("registries can report pushes", "address", listener.Addr().String())
 	leads := func() bool {

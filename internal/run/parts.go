@@ -66,7 +66,7 @@ func Controller(ctx context.Context, o Options) error {
 	}
 	p := newParts(&o, c, o.Server.Log)
 	o.Server.Ready = p.ready
-	err = server.Run(ctx, o.Server, p.setup)
+	err = advised(server.Run(ctx, o.Server, p.setup))
 	p.notifier.Flush(ctx)
 	return err
 }

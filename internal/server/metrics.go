@@ -31,5 +31,5 @@ func addMetrics(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.Metrics.Page("/metrics", promhttp.HandlerFor(
 		prometheus.Gatherers{ctrlmetrics.Registry, o.Metrics.Registry}, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError},
 	))
-	return o.serve(ctx, mgr, pages{"metrics", o.MetricsAddr, o.Metrics.pages})
+	return o.serve(ctx, mgr, pages{MetricPages, o.MetricsAddr, o.Metrics.pages})
 }

@@ -100,7 +100,7 @@ func (o Options) managerOptions() ctrl.Options {
 // addProbes serves the probes from the first moment, before the API server has
 // answered, on every replica.
 func addProbes(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	return o.serve(ctx, mgr, pages{"probes", o.ProbeAddr, probes(o.Ready)})
+	return o.serve(ctx, mgr, pages{Probes, o.ProbeAddr, probes(o.Ready)})
 }
 
 // pages are what one address serves.
@@ -109,13 +109,32 @@ type pages struct {
 	handler       http.Handler
 }
 
+// ListenError is an address that can't be listened on, most often because its port is in use.
+type ListenError struct {
+	// Pages are what would be served: Probes or MetricPages.
+	Pages, Address string
+	Err            error
+}
+
+// What addresses serve.
+const (
+	Probes      = "probes"
+	MetricPages = "metrics"
+)
+
+func (e *ListenError) Error() string {
+	return fmt.Sprintf("listen for %s on %s: %v", e.Pages, e.Address, e.Err)
+}
+
+func (e *ListenError) Unwrap() error { return e.Err }
+
 func (o Options) serve(ctx context.Context, mgr ctrl.Manager, p pages) error {
 	if p.address == "0" {
 		return nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.address)
 	if err != nil {
-		err = fmt.Errorf("listen for %s on %s: %w", p.name, p.address, err)
+		err = &ListenError{Pages: p.name, Address: p.address, Err: err}
 		if o.Unserved == nil {
 			return err
 		}

@@ -42,13 +42,14 @@ func (a *action) lost() node {
 }
 
 // arguments is the command. A hold's reason is an argument of its own, which may start like a flag.
+// One that may be read as an object has a flag.
 func (a *action) arguments(reason string) []string {
 	flags := append([]string{"-n", a.Namespace}, a.Flags...)
 	if a.Overwrite {
 		flags = append(flags, "--overwrite")
 	}
 	switch {
-	case a.Verb != verbHold:
+	case a.Verb != verbHold, strings.Contains(reason, "/"):
 		return slices.Concat([]string{a.Verb, a.Target}, flags, []string{"--reason", reason})
 	case strings.HasPrefix(reason, "-"):
 		return slices.Concat([]string{a.Verb}, flags, []string{"--", a.Target, reason})

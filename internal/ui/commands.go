@@ -24,7 +24,7 @@ const usualNamespace = "lockstep-system"
 func (s shell) own() []string {
 	var flags []string
 	if name := s.installed.Namespace; name != "" && name != usualNamespace {
-		flags = append(flags, "--own-namespace", name)
+		flags = append(flags, "--controller-namespace", name)
 	}
 	if name := s.installed.State; name != "" && name != ask.DefaultState {
 		flags = append(flags, "--state-name", name)

@@ -97,8 +97,9 @@ func TestDo(t *testing.T) {
 		{[]string{"hold", "deployment/web", "shop", " it's $HOME "}, []string{"hold", "deployment/web", "it's $HOME", "-n", "shop"}},
 		{[]string{"hold", "deployment/web", "shop", "again", "true"}, []string{"hold", "deployment/web", "again", "-n", "shop", "--overwrite"}},
 		{[]string{"hold", "deployment/web", "shop", "--help"}, []string{"hold", "-n", "shop", "--", "deployment/web", "--help"}},
+		{[]string{"hold", "deployment/web", "shop", "deployment/api"}, []string{"hold", "deployment/web", "-n", "shop", "--reason", "deployment/api"}},
 		{[]string{"release", "deployment/web", "shop", "done", "true"}, []string{"release", "deployment/web", "-n", "shop", "--reason", "done"}},
-		{[]string{"roll", "deployment/web", "shop", "now"}, []string{"roll", "deployment/web", "-n", "shop", "--own-namespace", "tools", "--reason", "now"}},
+		{[]string{"roll", "deployment/web", "shop", "now"}, []string{"roll", "deployment/web", "-n", "shop", "--controller-namespace", "tools", "--reason", "now"}},
 		{[]string{"release", "secret/db", "shop", "done"}, []string{"release", "secret/db", "-n", "shop", "--reason", "done"}},
 	} {
 		d := newDesk(func(o *Options) { o.Reader.Own.Namespace = "tools" })

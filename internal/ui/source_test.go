@@ -42,7 +42,7 @@ func TestSourcePage(t *testing.T) {
 		`<a href="/workload/shop/deployment/web">deployment/web</a>`, `<span class="badge held">held</span></td><td data-label="Delivered"><code class="digest">aaa111</code>`, "held by a user",
 		`<span class="badge in-step">in step</span></td><td data-label="Delivered"><code class="digest">bbb222</code>`,
 		"it failed", "events are not visible to you",
-		"lockstep explain configmap/app -n shop --own-namespace tools", "lockstep resume -n shop --own-namespace tools", "lockstep resume configmap/app -n shop --own-namespace tools",
+		"lockstep explain configmap/app -n shop --controller-namespace tools", "lockstep resume -n shop --controller-namespace tools", "lockstep resume configmap/app -n shop --controller-namespace tools",
 		"lockstep hold configmap/app REASON -n shop --overwrite", "lockstep release configmap/app -n shop --reason REASON", `action="/source/shop/configmap/app"`)
 	lacks(t, page, "lockstep roll")
 	e.Controller.State = ask.Down

@@ -279,7 +279,7 @@ func TestForbidden(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	v := viewOf(waitingWeb())
-	v.Actions.Answer = &answer{asked: asked{verbRoll, "why not"}, Target: "deployment/web", Command: "lockstep roll", Output: "Deployment shop/web rolled out: configmap/app~1\n"}
+	v.Actions.Answer = &answer{asked: asked{verbRoll, "why not"}, Target: "deployment/web", Command: "lockstep roll", Output: "deployment/web in namespace shop rolled out: configmap/app~1\n"}
 	page := workloadPage(v)
 	shows(t, page, `<section class="answer done"`, "rolled out: configmap/app~1", `<div class="command"><code>lockstep roll</code>`)
 	lacks(t, page, "why not")

@@ -2,11 +2,13 @@ package charts_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-dev/lockstep/test/helmtest"
@@ -27,7 +29,23 @@ func TestSchemaKnowsEveryValue(t *testing.T) {
 				values[own] = nil // Helm's own: a parent chart sets them
 			}
 			compare(t, open, "", values, schema)
+			checkNames(t, schema)
 		})
+	}
+}
+
+// checkNames: an unknown name at the top is refused with the known ones.
+func checkNames(t *testing.T, schema map[string]any) {
+	t.Helper()
+	if schema["additionalProperties"] != false {
+		return
+	}
+	var known []any
+	for _, name := range slices.Sorted(maps.Keys(schema["properties"].(map[string]any))) {
+		known = append(known, name)
+	}
+	if diff := cmp.Diff(map[string]any{"enum": known}, schema["propertyNames"]); diff != "" {
+		t.Errorf("propertyNames (-want +got):\n%s", diff)
 	}
 }
 

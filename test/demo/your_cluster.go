@@ -137,7 +137,7 @@ func (y *yourCluster) farewell(*stage) []string {
 		"    bin/lockstep controller --context " + y.context + " --namespaces " + y.namespace + " --own-namespace " + y.namespace, "",
 		"    " + y.kubectl("-n "+y.namespace+" edit configmap web-settings"), "",
 		"Remove it with: " + y.kubectl("delete namespace "+y.namespace),
-		"See it in your browser with: bin/lockstep ui --context " + y.context + " -n " + y.namespace + " --own-namespace " + y.namespace,
+		"See it in your browser with: bin/lockstep ui --context " + y.context + " -n " + y.namespace + " --controller-namespace " + y.namespace,
 	}
 }
 

@@ -154,7 +154,7 @@ func TestNothingInstalled(t *testing.T) {
 	i := &installation{World: testkit.NewWorldOn(t, labtest.Shared(t))}
 	i.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}})
 	a := i.examine(t, "-n", i.Namespace)
-	a.expect(t, "controller", "unknown", "has no Deployment of Lockstep", "--own-namespace")
+	a.expect(t, "controller", "unknown", "has no Deployment of Lockstep", "--controller-namespace")
 	a.expect(t, "leader", "problem", "no controller has ever led")
 	a.expect(t, "record", "warning", "there is no record")
 	if a.code != 1 {

@@ -38,7 +38,7 @@ func TestKubectlPlugin(t *testing.T) {
 			Env: []string{"PATH=" + dir + ":/usr/bin:/bin", "KUBECONFIG=" + w.Cluster.Kubeconfig(), "LOCKSTEP_NAMESPACE=" + w.Namespace},
 		})
 	}
-	if stdout, stderr, code := kubectl("lockstep", "hold", "--help"); code != 0 || !strings.Contains(stdout, "\n  kubectl lockstep hold KIND/NAME REASON [flags]\n") {
+	if stdout, stderr, code := kubectl("lockstep", "hold", "--help"); code != 0 || !strings.Contains(stdout, "\n  kubectl lockstep hold KIND/NAME... REASON [flags]\n") {
 		t.Errorf("hold --help: exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	want := `end it with "kubectl lockstep release deployment/web -n ` + w.Namespace + `"`

@@ -39,7 +39,7 @@ func TestNotes(t *testing.T) {
 		want   []string
 		not    []string
 	}{
-		"default":    {"", []string{"kubectl -n own rollout status deployment/lockstep", example, reload, "why it was rolled", "explain deployment/web -n shop --own-namespace own"}, []string{images, "-webhook", "observes", "It follows", "the labels", "revisioned", idle}},
+		"default":    {"", []string{"kubectl -n own rollout status deployment/lockstep", example, reload, "why it was rolled", "explain deployment/web -n shop --controller-namespace own"}, []string{images, "-webhook", "observes", "It follows", "the labels", "revisioned", idle}},
 		"namespaces": {"namespaces: [blog, shop]\nimages: {enabled: true}", []string{"It follows the namespaces blog, shop.", example, images}, []string{"-n blog", "sed"}},
 		"elsewhere":  {"namespaces: [cart, blog]", []string{"sed 's/shop/cart/' examples/workload.yaml | kubectl -n cart apply", "explain deployment/web -n cart"}, []string{example, "-n shop"}},
 		"selector":   {"namespaceSelector: team=shop", []string{"with the labels team=shop", "Give the namespace shop the labels", example}, nil},

@@ -112,12 +112,12 @@ func TestRoll(t *testing.T) {
 		{"nothing to move it to", []string{"deployment/nothing"}, []string{"no ConfigMap or Secret"}, 1},
 		{"its next Job reads it", []string{"cronjob/nightly"}, []string{"next Job"}, 1},
 		{"a path that leads to no template", []string{"replicationcontroller/old", "--kind", "v1/ReplicationController=spec.pod", "--now"}, []string{"spec.pod is no pod template"}, 1},
-		{"only the installation makes its key", []string{web, "--own-namespace", s.Namespace}, []string{"--own-namespace", "not found"}, 1},
+		{"only the installation makes its key", []string{web, "--own-namespace", s.Namespace}, []string{"--controller-namespace", "not found"}, 1},
 		{"no such form", []string{web, "--form", "label"}, []string{"--form", "annotation", "env"}, 2},
 		{"no such workload", []string{"deployment/nobody"}, []string{"nobody", "not found"}, 1},
 		{"no such kind", []string{"gadget/web"}, []string{"gadget", "deployment", "--kind"}, 2},
 		{"half a name", []string{"web"}, []string{"KIND/NAME"}, 2},
-		{"no name", nil, []string{"name one workload"}, 2},
+		{"no name", nil, []string{"name at least one workload"}, 2},
 	}
 	for _, tc := range cases {
 		output, code := s.roll(t, tc.args...)

@@ -1,9 +1,11 @@
 {{/*
 lockstep.check fails, with the way out, for values that cannot become a working installation.
-Names that the chart does not know are refused by the schema.
+Names that the chart does not know are refused by the schema, which lists those at the top. Of durations it could show only a regular
+expression.
 */}}
 {{- define "lockstep.check" -}}
 {{- include "lockstep.checkEnabled" . -}}
+{{- include "lockstep.checkDurations" . -}}
 {{- include "lockstep.checkImage" . -}}
 {{- include "lockstep.checkScope" . -}}
 {{- include "lockstep.checkNeeds" . -}}

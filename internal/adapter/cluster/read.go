@@ -32,7 +32,7 @@ func (v *View) readWorkload(ctx context.Context, c client.Reader, words settings
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind.GroupVersionKind)
 	if err := c.Get(ctx, at, o); err != nil {
-		return kube.Writer{}, fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
+		return kube.Writer{}, fmt.Errorf("read %s/%s in namespace %s: %w", kind.Name(), at.Name, at.Namespace, err)
 	}
 	w, err := kube.SlimWorkload(kind, o, words)
 	if err != nil {
@@ -58,7 +58,7 @@ func keyOf(kind kube.Kind, at client.ObjectKey) kube.Key {
 func ReadTemplate(ctx context.Context, c client.Reader, w *kube.Workload) (*corev1.PodTemplateSpec, error) {
 	at, o := client.ObjectKey{Namespace: w.Key.Namespace, Name: w.Target.Name}, w.Target.Kind.NewObject()
 	if err := c.Get(ctx, at, o); err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", w.Target.Kind.Kind, at, err)
+		return nil, fmt.Errorf("read %s/%s in namespace %s: %w", w.Target.Kind.Name(), at.Name, at.Namespace, err)
 	}
 	return w.Target.Kind.PodTemplate(o)
 }

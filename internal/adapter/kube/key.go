@@ -14,7 +14,8 @@ type Key struct {
 	Name      string
 }
 
-// String is the form for users: "Deployment/shop/web".
+// String is the form of logs: "Deployment/shop/web". Commands write "deployment/web", and the namespace
+// beside it.
 func (k Key) String() string {
 	return k.Kind + "/" + k.Namespace + "/" + k.Name
 }

@@ -24,7 +24,7 @@ func (r *runner) serveHealth(ctx context.Context, helpers *sync.WaitGroup) (func
 		return func() {}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("serve probes on %s: %w", r.config.HealthAddr, err)
+		return nil, fmt.Errorf("serve probes on %s: %w; name another address with --health-addr", r.config.HealthAddr, err)
 	}
 	server := &http.Server{Handler: r.agent.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second}
 	helpers.Go(func() {

@@ -89,6 +89,9 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	for _, n := range p.notifiers() {
 		n.Flush(ctx)
 	}
+	if _, taken := errors.AsType[*server.ListenError](err); taken {
+		return fmt.Errorf("%w; name another address with --metrics-addr", err)
+	}
 	return err
 }
 

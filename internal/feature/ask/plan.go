@@ -41,6 +41,11 @@ type Plan struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// Restarts reports whether pods of an existing workload are replaced.
+func (w Would) Restarts() bool {
+	return slices.Contains([]Would{WouldRoll, WouldRollByTemplate, WouldRollTwice, WouldEvict}, w)
+}
+
 // PlannedWorkload is what would happen to one workload, and why.
 type PlannedWorkload struct {
 	Workload  string `json:"workload"`

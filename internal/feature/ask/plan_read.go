@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -208,7 +209,7 @@ func (p *planner) live(ctx context.Context, o manifest.Object) (*unstructured.Un
 		p.note(fmt.Sprintf("the cluster has no kind %s of %s", o.GetKind(), o.GetAPIVersion()))
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
+		return nil, fmt.Errorf("read %s/%s in namespace %s: %w", strings.ToLower(o.GetKind()), o.GetName(), o.GetNamespace(), err)
 	}
 	return found, nil
 }

@@ -175,10 +175,10 @@ func TestDecide(t *testing.T) {
 		"KeyUnused":  {"only ConfigMaps are followed", func(*doctor.Facts) {}, doctor.Key, doctor.OK, []string{"no digest of a Secret is on record"}},
 		"KeyKept":    {"all were made with it", func(f *doctor.Facts) { f.Record.Key, f.Record.Keyed = "key", 2 }, doctor.Key, doctor.OK, []string{"(2 workloads) were made with the key in secret/key in lockstep-system"}},
 		"KeyReplaced": {"the leader has the old one in memory", func(f *doctor.Facts) {
-			f.Record.Key, f.Record.Keyed, f.Record.OtherKey = "key", 1, []string{"Deployment/shop/web"}
-		}, doctor.Key, doctor.Problem, []string{"secret/key in lockstep-system was replaced", "of 1 of 1 workload were", "Deployment/shop/web", "delete the Secret if the leader has run since before"}},
+			f.Record.Key, f.Record.Keyed, f.Record.OtherKey = "key", 1, []string{"deployment/web in shop"}
+		}, doctor.Key, doctor.Problem, []string{"secret/key in lockstep-system was replaced", "of 1 of 1 workload were", "deployment/web in shop", "delete the Secret if the leader has run since before"}},
 		"KeyTaken": {"a start has taken the new one", func(f *doctor.Facts) {
-			f.Record.Keyed, f.Record.OtherKey = 2, []string{"Deployment/shop/web"}
+			f.Record.Keyed, f.Record.OtherKey = 2, []string{"deployment/web in shop"}
 		}, doctor.Key, doctor.Warning, []string{"1 of 2 workloads", "it uses the new key: restart those", "if not, delete the Secret"}},
 		"KeyGone": {"the leader has not looked yet, or there is none", func(f *doctor.Facts) {
 			f.Record.Keyed, f.Record.KeyErr = 1, fmt.Errorf("read: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "key"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -23,7 +24,7 @@ func (f *Facts) readKey(ctx context.Context, o Options, name string) {
 			f.Record.Keyed++
 		}
 		for _, id := range ids {
-			used[id] = append(used[id], key.String())
+			used[id] = append(used[id], strings.ToLower(key.Kind)+"/"+key.Name+" in "+key.Namespace)
 		}
 	}
 	if f.Record.Keyed == 0 {

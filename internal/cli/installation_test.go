@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestControllerNamespace: the flag and its old name, on the command line and in the environment. The
+// command line wins, and then the new name.
+func TestControllerNamespace(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args    []string
+		environ map[string]string
+		want    string
+	}{
+		{[]string{"--controller-namespace", "new"}, nil, "new"},
+		{[]string{"--own-namespace", "old"}, nil, "old"},
+		{[]string{"--controller-namespace", "new"}, map[string]string{"LOCKSTEP_OWN_NAMESPACE": "other"}, "new"},
+		{nil, map[string]string{"LOCKSTEP_OWN_NAMESPACE": "old"}, "old"},
+		{nil, map[string]string{"LOCKSTEP_OWN_NAMESPACE": "old", "LOCKSTEP_CONTROLLER_NAMESPACE": "new"}, "new"},
+	} {
+		cmd := newStatus(Environment{})
+		if err := cmd.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := setFromEnvironment(cmd.Flags(), Environment{Lookup: variables(c.environ)}); err != nil {
+			t.Fatal(err)
+		}
+		if got := cmd.Flags().Lookup(controllerNamespaceFlag).Value.String(); got != c.want {
+			t.Errorf("%q with %v: %q, want %q", c.args, c.environ, got, c.want)
+		}
+	}
+}
+
+// TestInternalNamesAreHidden in the help of client commands, and not in the controller's.
+func TestInternalNamesAreHidden(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range Document().Commands() {
+		usage := cmd.Flags().FlagUsages()
+		for _, name := range []string{"--own-namespace", "--state-name", "--key-name", "--lease-name"} {
+			if shown := strings.Contains(usage, name+" "); shown != (cmd.Name() == "controller") {
+				t.Errorf("%s: %s shown is %t", cmd.Name(), name, shown)
+			}
+		}
+		if cmd.Flags().Lookup(ownNamespaceFlag) != nil && cmd.Name() != "controller" && !strings.Contains(usage, "--controller-namespace ") {
+			t.Errorf("%s does not show --controller-namespace", cmd.Name())
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// TestNames: -o name lists each object once, without anything else.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	cluster := []string{"-n", w.Namespace, "--kubeconfig", w.Cluster.Kubeconfig(), "-o", "name"}
+	changed := file(t, "web.yaml", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {metadata: {annotations: {edited: once}}}}}")
+	for args, want := range map[string]string{
+		"status":             "deployment/web\n",
+		"explain deploy/web": "configmap/app\nsecret/db\n",
+		"explain cm/app":     "",
+		"images":             "",
+		"plan " + changed:    "deployment/web\n",
+	} {
+		if stdout, stderr, code := command(t, append(strings.Fields(args), cluster...)...); code != 0 || stdout != want {
+			t.Errorf("%s: exit code %d, said %q, want %q\n%s", args, code, stdout, want, stderr)
+		}
+	}
+	if stdout, _, code := command(t, append([]string{"history", "deploy/web"}, cluster...)...); code != 0 || !strings.HasPrefix(stdout, "replicaset/web-") && stdout != "" {
+		t.Errorf("history: exit code %d, said %q", code, stdout)
+	}
+	if stdout, _, code := command(t, "lint", "-o", "name", file(t, "web.yaml", wrong)); code != 1 || stdout != "deployment/web\n" {
+		t.Errorf("lint: exit code %d, said %q", code, stdout)
+	}
+	if stdout, _, code := command(t, "lint", "-o", "yaml", file(t, "web.yaml", wrong)); code != 1 || !strings.HasPrefix(stdout, "files: 1\nfindings:\n") {
+		t.Errorf("lint -o yaml: exit code %d, said %q", code, stdout)
+	}
+}
+
+// TestEveryListHasTheFormats: one flag has the same values everywhere, so nobody has to look them up.
+func TestEveryListHasTheFormats(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range Document().Commands() {
+		flag := cmd.Flags().Lookup("output")
+		if flag == nil || cmd.Name() == "resolve" || cmd.Name() == "convert" { // They list no objects of a cluster.
+			continue
+		}
+		if !strings.HasSuffix(flag.Usage, "wide, json, yaml, name") {
+			t.Errorf("%s -o takes %s", cmd.Name(), flag.Usage)
+		}
+	}
+}
+
+// TestNamesAreOneLine whatever they contain.
+func TestNamesAreOneLine(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := (outputOptions{formatName}).list(commandline.NewScreen(&out), nil, []string{"a\nb", "a\nb", "c"}, nil); err != nil || strings.Count(out.String(), "\n") != 2 {
+		t.Errorf("said %q, error %v", out.String(), err)
+	}
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
+)
+
+// waitEvery is how often a rollout's progress is read.
+const waitEvery = time.Second
+
+// waitOptions are the flags for waiting until a rollout is done.
+type waitOptions struct {
+	enabled bool
+	timeout time.Duration
+}
+
+func (o *waitOptions) bind(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.enabled, "wait", false, "wait until the rollout is done, with its progress on standard error; exit with 1 if it fails")
+	fs.DurationVar(&o.timeout, "timeout", 15*time.Minute, "with --wait: how long to wait for each workload; 0 for no limit")
+}
+
+func (o *waitOptions) validate() error {
+	if o.timeout < 0 {
+		return usageError{fmt.Errorf("--timeout %s: must not be negative", o.timeout)}
+	}
+	return nil
+}
+
+// until waits until the rollout is done or failed, the time is over, or the user ends the command. The rollout itself
+// goes on in any case.
+func (o *waitOptions) until(ctx context.Context, t target, live *cluster.Live, env Environment) error {
+	if !o.enabled {
+		return nil
+	}
+	w := &waiting{target: t, live: live, env: env, since: env.Now()}
+	limit := make(<-chan time.Time)
+	if o.timeout > 0 {
+		limit = time.After(o.timeout)
+	}
+	for {
+		if done, err := w.look(ctx); done || err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("interrupted; the rollout of %s goes on", t)
+		case <-limit:
+			return fmt.Errorf("%s: the rollout is not done after %s (%s); it goes on", t, o.timeout, w.said)
+		case <-time.After(waitEvery):
+		}
+	}
+}
+
+// waiting is one wait for a rollout.
+type waiting struct {
+	target target
+	live   *cluster.Live
+	env    Environment
+	// template is the one that is rolled out, empty before the first look.
+	template string
+	// counts are the pods at the last progress, since when that was, and said is the last message.
+	counts health.Counts
+	since  time.Time
+	said   string
+}
+
+// look reads the workload once, and reports whether the wait is over.
+func (w *waiting) look(ctx context.Context) (done bool, err error) {
+	if err := w.live.Read(ctx); err != nil {
+		return false, fmt.Errorf("read the progress of %s: %w; the rollout goes on", w.target, err)
+	}
+	found, exists := w.live.Workload(w.live.Key())
+	if !exists || found.Deleting {
+		return false, fmt.Errorf("%s was deleted during its rollout", w.target)
+	}
+	template := found.Template().Sum
+	if w.template != "" && template != w.template {
+		return false, fmt.Errorf("%s: the rollout was replaced: its pod template has changed", w.target)
+	}
+	w.template = template
+	if now := found.Status.Counts; now != w.counts {
+		w.counts, w.since = now, w.env.Now()
+	}
+	return w.report(health.Of(found.Status.Status, w.env.Now().Sub(w.since)))
+}
+
+// report writes each message once, and ends the wait for a state that doesn't change by itself.
+func (w *waiting) report(h health.Health) (done bool, err error) {
+	switch h.State {
+	case health.Done:
+		return true, say(w.env.Stdout, "%s: the rollout is done: %s", w.target, h.Message)
+	case health.Failed:
+		return true, fmt.Errorf("%s: the rollout failed: %s", w.target, h.Message)
+	case health.Unknown:
+		return true, say(w.env.Stderr, "note: %s: whether the rollout is done isn't known: %s", w.target, h.Message)
+	case health.Progressing, health.Paused, health.ByHand:
+	}
+	if h.Message == w.said {
+		return false, nil
+	}
+	w.said = h.Message
+	return false, say(w.env.Stderr, "%s: %s", w.target, h.Message)
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// rolling is a namespace with the application and an installation's key, and a user who rolls it out.
+type rolling struct{ *testkit.World }
+
+func newRolling(t *testing.T, spec string) *rolling {
+	t.Helper()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	w.Create(t, testkit.Secret("lockstep-installation-key", "key", strings.Repeat("k", 32)))
+	if spec != "" {
+		w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":`+spec+`}`)
+	}
+	return &rolling{w}
+}
+
+// run is "lockstep roll deployment/web --now". see gets each text on standard error.
+func (r *rolling) run(ctx context.Context, see func(string), args ...string) (stdout, stderr string, code int) {
+	var out strings.Builder
+	errs := &watched{see: see}
+	code = Run(ctx, append([]string{"roll", "deploy/web", "--now", "-n", r.Namespace, "--own-namespace", r.Namespace, "--kubeconfig", r.Cluster.Kubeconfig()}, args...),
+		Environment{Stdout: &out, Stderr: errs, Lookup: variables(nil), Now: time.Now})
+	return out.String(), errs.text(), code
+}
+
+// watched is a writer that shows what is written.
+type watched struct {
+	mu  sync.Mutex
+	all strings.Builder
+	see func(string)
+}
+
+func (w *watched) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.see != nil {
+		w.see(string(text))
+	}
+	return w.all.Write(text)
+}
+
+func (w *watched) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.String()
+}
+
+// TestRollDryRun: it says what would be rolled out, doesn't wait, and writes nothing.
+func TestRollDryRun(t *testing.T) {
+	t.Parallel()
+	r := newRolling(t, "")
+	before := r.Deployment(t, testkit.Web)
+	stdout, stderr, code := r.run(t.Context(), nil, "--dry-run", "--now=false", "--quiet", "24h", "--wait", "--reason", "only to see")
+	if code != 0 || !strings.Contains(stdout, "would be rolled out: configmap/app") || !strings.Contains(stdout, "nothing was changed") || strings.Contains(stderr, "waiting") {
+		t.Errorf("exit code %d, said %q and %q", code, stdout, stderr)
+	}
+	if after := r.Deployment(t, testkit.Web); after.Generation != before.Generation {
+		t.Errorf("the Deployment was changed: %v", after)
+	}
+}
+
+// TestRollWaits until the Deployment controller has carried it out, or given up.
+func TestRollWaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spec, flag, want string
+		code             int
+	}{
+		"Done":    {"{}", "--timeout=0", "deployment/web: the rollout is done: 0 pods available\n", 0},
+		"Failed":  {`{"replicas":1,"progressDeadlineSeconds":1}`, "--timeout=0", "deployment/web: the rollout failed: its progress deadline is over (ProgressDeadlineExceeded)\n", 1},
+		"Timeout": {`{"replicas":1}`, "--timeout=1ns", "deployment/web: the rollout is not done after 1ns (", 1},
+		"Wrong":   {"{}", "--timeout=-1s", "--timeout -1s: must not be negative", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, code := newRolling(t, c.spec).run(t.Context(), nil, "--wait", c.flag)
+			if code != c.code || !strings.Contains(stdout+stderr, c.want) || code != 2 && !strings.Contains(stdout, " rolled out: configmap/app") {
+				t.Errorf("exit code %d, said %q and %q, want %d and %q", code, stdout, stderr, c.code, c.want)
+			}
+		})
+	}
+}
+
+// TestRollWaitEnds: Ctrl-C ends the command and not the rollout; a change of the template ends the
+// rollout that is waited for.
+func TestRollWaitEnds(t *testing.T) {
+	t.Parallel()
+	const progress = "1 pod not available"
+	t.Run("Interrupted", func(t *testing.T) {
+		t.Parallel()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		_, stderr, code := newRolling(t, `{"replicas":1}`).run(ctx, func(text string) {
+			if strings.Contains(text, progress) {
+				stop()
+			}
+		}, "--wait")
+		if code != 1 || !strings.HasSuffix(stderr, "Error: interrupted; the rollout of deployment/web goes on\n") {
+			t.Errorf("exit code %d, said %q", code, stderr)
+		}
+	})
+	t.Run("Replaced", func(t *testing.T) {
+		t.Parallel()
+		r, once := newRolling(t, `{"replicas":1}`), sync.Once{}
+		_, stderr, code := r.run(t.Context(), func(text string) {
+			if strings.Contains(text, progress) {
+				once.Do(func() {
+					r.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"template":{"metadata":{"annotations":{"edited":"once"}}}}}`)
+				})
+			}
+		}, "--wait")
+		if code != 1 || !strings.HasSuffix(stderr, "Error: deployment/web: the rollout was replaced: its pod template has changed\n") {
+			t.Errorf("exit code %d, said %q", code, stderr)
+		}
+	})
+}
+
+// TestRollNamesTheWorkload as every other command does.
+func TestRollNamesTheWorkload(t *testing.T) {
+	t.Parallel()
+	r := newRolling(t, "")
+	if stdout, stderr, code := r.run(t.Context(), nil); code != 0 || !strings.HasPrefix(stdout, "deployment/web in namespace "+r.Namespace+" rolled out: ") {
+		t.Errorf("exit code %d, said %q and %q", code, stdout, stderr)
+	}
+}

@@ -1,0 +1,125 @@
+package cli_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// newFleet is a shop with three Deployments, of which web and api have labels of a team, and web and
+// api are followed.
+func newFleet(t *testing.T) shop {
+	t.Helper()
+	s := newShop(t)
+	s.Create(t, testkit.Deployment("api", "app", "db"), testkit.Deployment("quiet", "app", "db"))
+	for _, name := range []string{testkit.Web, "api"} {
+		s.Patch(t, &appsv1.Deployment{}, name, `{"metadata":{"labels":{"team":"front"}}}`)
+	}
+	s.Annotate(t, "quiet", settings.Reload)
+	s.Patch(t, &corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"team":"front"}}}`)
+	return s
+}
+
+// held are the objects that carry a hold, with its reason.
+func (s shop) held(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, name := range []string{"api", "quiet", testkit.Web} {
+		if reason, held := s.annotations(t, &appsv1.Deployment{}, name)[settings.Hold]; held {
+			all = append(all, name+"="+reason)
+		}
+	}
+	if reason, held := s.annotations(t, &corev1.ConfigMap{}, "app")[settings.Hold]; held {
+		all = append(all, "cm="+reason)
+	}
+	return all
+}
+
+// TestHoldAndReleaseSeveral: names, labels and all of them; what fails for one object doesn't keep
+// the others from being done.
+func TestHoldAndReleaseSeveral(t *testing.T) {
+	t.Parallel()
+	s := newFleet(t)
+	for _, step := range []struct {
+		reason string
+		args   []string
+		code   int
+		says   string
+		holds  []string
+	}{
+		{"names, the reason last", []string{"hold", "deploy/web", "deploy/api", "deployment/web", "freeze"}, 0, "deployment/api held: freeze;", []string{"api=freeze", "web=freeze"}},
+		{"one fails", []string{"release", "deploy/web", "deploy/nowhere-at-all", "deploy/api"}, 1, "Error: deployment/nowhere-at-all not found in namespace " + s.Namespace + "\nError: 1 of 3 objects failed\n", nil},
+		{"a reason by flag", []string{"hold", "deploy/web", "cm/app", "--reason", "deploy/api"}, 0, "", []string{"web=deploy/api", "cm=deploy/api"}},
+		{"another reason is refused for both", []string{"hold", "deploy/web", "cm/app", "--reason", "other"}, 1, "Error: 2 of 2 objects failed", []string{"web=deploy/api", "cm=deploy/api"}},
+		{"the followed workloads", []string{"release", "--all"}, 0, "deployment/web: the hold is removed", []string{"cm=deploy/api"}},
+		{"a source by its kind", []string{"release", "cm", "-l", "team=front"}, 0, "configmap/app: the hold is removed", nil},
+		{"followed workloads with labels", []string{"hold", "-l", "team=front", "freeze"}, 0, "deployment/web held: freeze", []string{"api=freeze", "web=freeze"}},
+		{"of one kind", []string{"release", "sts", "-l", "team=front"}, 1, "there is no sts with the labels team=front in namespace " + s.Namespace, []string{"api=freeze", "web=freeze"}},
+		{"by label and kind", []string{"release", "deployments", "cm", "-l", "team=front"}, 0, "configmap/app: nothing was held\n", nil},
+		{"no match", []string{"hold", "-l", "team=none", "freeze"}, 1, "there is no followed workload with the labels team=none", nil},
+	} {
+		got := s.run(t, step.args...)
+		if said := got.stdout + got.stderr; got.code != step.code || !strings.Contains(said, step.says) {
+			t.Errorf("%s: exit code %d, said %q, want %d and %q", step.reason, got.code, said, step.code, step.says)
+		}
+		if held := s.held(t); !slices.Equal(held, step.holds) {
+			t.Fatalf("%s: held are %q, want %q", step.reason, held, step.holds)
+		}
+		if strings.Count(got.stdout, "The controller was asked") > 1 {
+			t.Errorf("%s: the controller is named for each object: %s", step.reason, got.stdout)
+		}
+	}
+}
+
+// TestRollSeveral rolls out what can be, one after the other, and each line says which.
+func TestRollSeveral(t *testing.T) {
+	t.Parallel()
+	s := newFleet(t)
+	s.Create(t, testkit.Secret("lockstep-installation-key", "key", strings.Repeat("k", 32)))
+	run := func(args ...string) said {
+		return s.run(t, append(append([]string{"roll"}, args...), "--own-namespace", s.Namespace, "--now")...)
+	}
+	s.Annotate(t, "api", settings.Hold, "freeze")
+	got := run("deploy/web", "deploy/nowhere-at-all", "deploy/quiet")
+	if got.code != 1 || strings.Count(got.stdout, " rolled out: ") != 2 || !strings.Contains(got.stderr, "Error: deployment/nowhere-at-all not found in namespace "+s.Namespace+"\nError: 1 of 3 objects failed\n") {
+		t.Errorf("by name: %+v", got)
+	}
+	s.Make(t, `{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly, annotations: {lockstep.dev/reload: auto}}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: app, envFrom: [{configMapRef: {name: app}}]}]}}}}}}`)
+	if got := run("cronjob/nightly"); got.code != 1 || !strings.Contains(got.stderr, "its next Job reads the new content") {
+		t.Errorf("a CronJob by name: %+v", got)
+	}
+	got = run("--all", "--force")
+	if got.code != 0 || strings.Count(got.stdout, " rolled out: ") != 2 {
+		t.Errorf("all: %+v", got)
+	}
+}
+
+// TestSelectionMistakes: what is ambiguous is refused before anything is done.
+func TestSelectionMistakes(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"release":                             "name at least one workload, ConfigMap, Secret or namespace, such as deployment/web, or select workloads with -l or --all",
+		"roll":                                "name at least one workload, such as deployment/web",
+		"release deploy/web --all":            `"deploy/web": names and -l or --all exclude each other`,
+		"release --all -l app=web":            "--all and --selector exclude each other",
+		"hold deploy/web deploy/api":          "a reason is missing",
+		"hold deploy/web deploymnt/api":       "a reason is missing",
+		"hold deployment --all":               "a reason is missing",
+		"hold deploy/web release freeze":      `workload "release": want KIND/NAME`,
+		"hold deploy/web app --reason freeze": `workload "app": want KIND/NAME`,
+		"roll cm/app":                         "unknown kind",
+	} {
+		if got := saying(t, "lockstep", strings.Fields(args), "LOCKSTEP_SELECTOR=app=web"); got.code != 2 || !strings.Contains(got.stderr, want) {
+			t.Errorf("%s: exit code %d, said %q, want %q", args, got.code, got.stderr, want)
+		}
+	}
+	if got := saying(t, "lockstep", []string{"hold", "deploy/web"}, "LOCKSTEP_REASON=freeze", "LOCKSTEP_KUBECONFIG=/no/such/file"); !strings.Contains(got.stderr, "/no/such/file") {
+		t.Errorf("the reason of the environment isn't taken: %+v", got)
+	}
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -111,6 +112,18 @@ func (o *kubeOptions) pin() error {
 		return clusterError{fmt.Errorf("read the kubeconfig: %w", err)}
 	}
 	o.context = cmp.Or(o.context, raw.CurrentContext)
+	return nil
+}
+
+// isStill returns an error if the kubeconfig leads to another cluster than it did.
+func (o *kubeOptions) isStill(before *rest.Config) error {
+	now, err := o.config()
+	if err != nil {
+		return err
+	}
+	if now.Host != before.Host || now.CAFile != before.CAFile || !bytes.Equal(now.CAData, before.CAData) {
+		return errors.New("the kubeconfig leads to another cluster since the pages were opened; start lockstep ui again")
+	}
 	return nil
 }
 

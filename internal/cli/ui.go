@@ -106,6 +106,9 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 			return access.ReviewOwn(ctx, c, needed)
 		},
 		Do: func(ctx context.Context, arguments []string) (string, error) {
+			if err := o.kube.isStill(config); err != nil {
+				return "", err
+			}
 			return carryOut(ctx, append(privateFlags(cmd), flags...), arguments, env)
 		},
 		Program: shellWords(append([]string{program}, flags...)), Context: o.kube.context,

@@ -189,4 +189,10 @@ func TestActionsStayInTheCluster(t *testing.T) {
 	if command := "<code>lockstep hold configmap/app &#39;why not&#39; -n shop --context a --kubeconfig "; !strings.Contains(page, command) {
 		t.Errorf("the page doesn't show the command %s: %s", command, page)
 	}
+	clusters = strings.NewReplacer("{name: a, cluster", "{name: b, cluster", "{name: b, cluster", "{name: a, cluster").Replace(clusters)
+	use("a")
+	page = send(http.MethodPost, "http://"+entrance.Host+"/do", url.Values{"verb": {"hold"}, "target": {"configmap/app"}, "namespace": {"shop"}, "reason": {"why not"}})
+	if strayed.Load() > 0 || !strings.Contains(page, "leads to another cluster") {
+		t.Errorf("with the same name for another cluster, a hold sent %d requests there: %s", strayed.Load(), page)
+	}
 }

@@ -189,7 +189,7 @@ func TestOtherNamespace(t *testing.T) {
 		if p.status != http.StatusNotFound {
 			t.Errorf("%s has status %d", other, p.status)
 		}
-		shows(t, p.body, "These pages show only namespace shop.", "run: lockstep ui -n bank --own-namespace tools --context lab (or -A ")
+		shows(t, p.body, "These pages show only namespace shop.", "run: lockstep ui -n bank --controller-namespace tools --context lab (or -A ")
 	}
 	d.options.Scope.Namespace = ""
 	shows(t, d.get(t, "/source/bank/configmap/app").body, "<h1>configmap/app")

@@ -20,6 +20,8 @@ func newRolling(t *testing.T, spec string) *rolling {
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
 	w.Create(t, testkit.Secret("lockstep-installation-key", "key", strings.Repeat("k", 32)))
+	// Nobody schedules its pods, so they never become ready.
+	w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"template":{"spec":{"schedulerName":"nobody"}}}}`)
 	if spec != "" {
 		w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":`+spec+`}`)
 	}

@@ -32,8 +32,8 @@ func TestUsedWrongly(t *testing.T) {
 			args:   []string{"controller", "--kubeconfig", "/no/such/file"}, says: []string{"/no/such/file"}, lines: 1,
 		},
 		"UnknownFlag": {
-			reason: "the flag that may be meant, and where the usage is",
-			args:   []string{"controller", "--max-dealy", "5s"}, says: []string{"--max-dealy; did you mean --max-delay?", `"lockstep controller --help"`}, lines: 2,
+			reason: "the flag that may be meant, the usage line of the command, and where the help is",
+			args:   []string{"controller", "--max-dealy", "5s"}, says: []string{"--max-dealy; did you mean --max-delay?", `"lockstep controller --help"`}, lines: 3,
 		},
 		"BadValue":       {reason: "a value that is none", args: []string{"controller", "--quiet", "soon"}, says: []string{"--quiet", "soon"}},
 		"UnknownCommand": {reason: "which one is unknown", args: []string{"controler"}, says: []string{`"controler"; did you mean controller?`}, lines: 2},

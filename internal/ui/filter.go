@@ -14,8 +14,10 @@ const (
 	// fewRows is how many rows a page has, mostRows how many one has that shows all.
 	fewRows  = 50
 	mostRows = 5000
-	// mostChoices limits the choices of a filter: other values can be typed as its text.
-	mostChoices = 2000
+	// mostNamespaces and mostSources limit the choices of a filter. Another source can be typed, and
+	// another namespace as the filter's text.
+	mostNamespaces = 2000
+	mostSources    = 200
 	// longestFilter is how much of a text is searched for.
 	longestFilter = 200
 )
@@ -45,14 +47,14 @@ func newSnapshot(status ask.Status, err error) *snapshot {
 		e.words = strings.ToLower(strings.Join(words, " "))
 		s.entries = append(s.entries, e)
 	}
-	s.namespaces, s.sources = mostUsed(namespaces), mostUsed(sources)
+	s.namespaces, s.sources = mostUsed(namespaces, mostNamespaces), mostUsed(sources, mostSources)
 	return s
 }
 
 // mostUsed are the most common names, in order.
-func mostUsed(counts map[string]int) []string {
+func mostUsed(counts map[string]int, most int) []string {
 	names := sorting.Keys(counts, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
-	names = slices.Clone(names[:min(len(names), mostChoices)])
+	names = slices.Clone(names[:min(len(names), most)])
 	slices.Sort(names)
 	return names
 }

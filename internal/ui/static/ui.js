@@ -30,7 +30,8 @@
       ignoreActiveValue: true,
       callbacks: {
         // A confirmation that is open stays what its reader reads.
-        beforeNodeMorphed: (old) => !typed.has(old) && !(apart && old === table) && !(old.nodeType === Node.ELEMENT_NODE && old.matches("dialog.confirm[open]")),
+        // What is the same isn't compared part by part.
+        beforeNodeMorphed: (old, fresh) => !old.isEqualNode(fresh) && !typed.has(old) && !(apart && old === table) && !(old.nodeType === Node.ELEMENT_NODE && old.matches("dialog.confirm[open]")),
         beforeNodeRemoved: (old) => !(old.nodeType === Node.ELEMENT_NODE && old.matches("dialog[open]:modal")),
         beforeAttributeUpdated: (name, node) => !(name === "open" && node.matches("details, dialog")),
       },
@@ -46,7 +47,7 @@
     const known = new Map([...table.rows].map((row) => [row.id, row]));
     const next = [...rows.rows].map((row) => {
       const old = known.get(row.id);
-      return old && old.outerHTML === row.outerHTML ? old : row;
+      return old?.isEqualNode(row) ? old : row;
     });
     table.replaceChildren(...next);
     rows.replaceChildren();

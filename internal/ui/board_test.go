@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -251,4 +252,27 @@ func TestWatchesKeepHeaders(t *testing.T) {
 	heard = nil
 	_ = m.Delete(metadata("3", nil))
 	expect("its deletion", told{"shop", true})
+}
+
+// TestAnswersOfKinds: a kind whose webhook fails doesn't make the whole cluster look gone, and a proxy
+// that answers in the cluster's place does.
+func TestAnswersOfKinds(t *testing.T) {
+	t.Parallel()
+	rollouts := schema.GroupResource{Group: "argoproj.io", Resource: "rollouts"}
+	code := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, "list", rollouts, "", "no", 0, true)
+	}
+	for name, tc := range map[string]struct {
+		err            error
+		answer, unsure bool
+	}{
+		"Forbidden": {apierrors.NewForbidden(rollouts, "", nil), true, false},
+		"Webhook":   {code(http.StatusInternalServerError), true, true},
+		"Proxy":     {code(http.StatusBadGateway), false, true},
+		"Starting":  {code(http.StatusServiceUnavailable), false, true},
+	} {
+		if isAnswer(tc.err) != tc.answer || isUnanswered(tc.err) != tc.unsure {
+			t.Errorf("%s: an answer: %t, a page is out of date: %t", name, isAnswer(tc.err), isUnanswered(tc.err))
+		}
+	}
 }

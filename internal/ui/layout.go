@@ -110,9 +110,12 @@ func isUnanswered(err error) bool {
 
 // goneWords say that the cluster doesn't answer.
 func goneWords(err error) string {
-	why := "it takes too long"
+	why, what := "it takes too long", "doesn't answer"
 	if !errors.Is(err, context.DeadlineExceeded) {
 		why = err.Error()
 	}
-	return "The cluster doesn't answer, so this page may be out of date. Trying again… (" + why + ")"
+	if isAnswer(err) {
+		what = "answers with an error"
+	}
+	return "The cluster " + what + ", so this page may be out of date. Trying again… (" + why + ")"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -169,11 +170,11 @@ func (w *watches) problem() error {
 	return nil
 }
 
-// isAnswer reports whether the API server answered with the error: a refusal, for example, that
-// stays for long and concerns only some workloads.
+// isAnswer reports whether the API server answered with the error: a refusal, for example, or the
+// failure of a kind's webhook, that stays for long and concerns only some workloads.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && !isUnanswered(err)
+	return errors.As(err, &status) && (!isUnanswered(err) || status.Status().Code == http.StatusInternalServerError)
 }
 
 // isExpired reports whether a watch only has to start again.

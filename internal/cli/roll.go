@@ -186,7 +186,7 @@ func (r *roll) start(ctx context.Context, t target) error {
 		r.options.why.lost(r.env, r.about+"nothing was rolled out")
 		return err
 	}
-	return errors.Join(err, r.options.waiting.until(ctx, t, r.live, r.env))
+	return errors.Join(err, r.options.waiting.until(ctx, t, r.client, r.env))
 }
 
 // workloadNamed parses the workload, of a default kind or one that a flag adds.

@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // waitEvery is how often a rollout's progress is read.
@@ -34,11 +37,11 @@ func (o *waitOptions) validate() error {
 
 // until waits until the rollout is done or failed, the time is over, or the user ends the command. The rollout itself
 // goes on in any case.
-func (o *waitOptions) until(ctx context.Context, t target, live *cluster.Live, env Environment) error {
+func (o *waitOptions) until(ctx context.Context, t target, c client.Reader, env Environment) error {
 	if !o.enabled {
 		return nil
 	}
-	w := &waiting{target: t, live: live, env: env, since: env.Now()}
+	w := &waiting{target: t, client: c, env: env, since: env.Now()}
 	limit := make(<-chan time.Time)
 	if o.timeout > 0 {
 		limit = time.After(o.timeout)
@@ -60,7 +63,7 @@ func (o *waitOptions) until(ctx context.Context, t target, live *cluster.Live, e
 // waiting is one wait for a rollout.
 type waiting struct {
 	target target
-	live   *cluster.Live
+	client client.Reader
 	env    Environment
 	// template is the one that is rolled out, empty before the first look.
 	template string
@@ -72,12 +75,12 @@ type waiting struct {
 
 // look reads the workload once, and reports whether the wait is over.
 func (w *waiting) look(ctx context.Context) (done bool, err error) {
-	if err := w.live.Read(ctx); err != nil {
-		return false, fmt.Errorf("read the progress of %s: %w; the rollout goes on", w.target, err)
-	}
-	found, exists := w.live.Workload(w.live.Key())
-	if !exists || found.Deleting {
+	found, _, err := cluster.ReadWorkload(ctx, w.client, settings.Native{}, w.target.kind, w.target.ObjectKey)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && found.Deleting:
 		return false, fmt.Errorf("%s was deleted during its rollout", w.target)
+	case err != nil:
+		return false, fmt.Errorf("read the progress of %s: %w; the rollout goes on", w.target, err)
 	}
 	template := found.Template().Sum
 	if w.template != "" && template != w.template {

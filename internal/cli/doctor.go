@@ -46,7 +46,7 @@ written, and no content of a ConfigMap or Secret is read, but for the record of 
 controller and its key. A check that your permissions do not suffice for is "unknown", with the permission
 that is missing.
 
-Every check is explained in docs/doctor.md.
+Every check is explained in docs/help/doctor.md.
 
 Exit codes: 0 all is well, perhaps with warnings; 1 a problem, or something could not be
 checked; 2 used wrongly, or there is no cluster.`,

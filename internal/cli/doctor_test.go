@@ -116,7 +116,7 @@ func TestUnderstand(t *testing.T) {
 // TestDoctorPage: the page explains each check and each rule in the words of the code.
 func TestDoctorPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "doctor.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "help", "doctor.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +129,6 @@ func TestDoctorPage(t *testing.T) {
 	}
 	got := regexp.MustCompile("(?m)^\\| `.*$").FindAllString(string(page), -1)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the tables of docs/doctor.md are not those of the code (-code +page):\n%s", diff)
+		t.Errorf("the tables of docs/help/doctor.md are not those of the code (-code +page):\n%s", diff)
 	}
 }

@@ -43,7 +43,7 @@ The values are read by the parsers of the controller. A reference to nothing is 
 warning, because the cluster may have it. With --complete it is an error. What Lockstep
 does not look at, and documents that are no objects, are counted on standard error.
 
-Files can be named with -f or as arguments. Every rule is explained in docs/doctor.md.
+Files can be named with -f or as arguments. Every rule is explained in docs/help/doctor.md.
 
 A file that is no YAML does not hide what is wrong with the others. It is named on standard
 error, and with -o json in the field "unreadable" as well.

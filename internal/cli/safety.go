@@ -26,7 +26,7 @@ func (o *safetyFlags) bind(fs *pflag.FlagSet, s *rollouts.Safety) {
 	fs.DurationVar(&s.MaxDamping, "max-damping", s.MaxDamping, "longest pause of --damping")
 	fs.StringVar(&s.Window, "window", s.Window, "maintenance window of workloads without lockstep.dev/window: cron expression, duration and time zone, such as '0 2 * * 1-5 2h Europe/Berlin'")
 	fs.StringArrayVar(&o.shared, "shared", nil, "a source that has the same content in all namespaces, such as configmap/ca-bundle: its change is one change in all of them; may be repeated")
-	fs.StringVar(&o.notifyFile, "notify-file", "", "a file with notification targets and routes, which is read again when it changes; see docs/notifications.md (default none)")
+	fs.StringVar(&o.notifyFile, "notify-file", "", "a file with notification targets and routes, which is read again when it changes; see docs/guides/notifications.md (default none)")
 }
 
 // ids are the shared sources.

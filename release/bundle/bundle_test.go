@@ -173,13 +173,13 @@ func read(t *testing.T, path string) []byte {
 // checkPage: the page about releases lists the files, as "make release" prints them.
 func checkPage(t *testing.T, names []string) {
 	t.Helper()
-	page := string(read(t, filepath.Join("..", "..", "docs", "releases.md")))
+	page := string(read(t, filepath.Join("..", "..", "docs", "contributing", "releases.md")))
 	var listed []string
 	for _, match := range regexp.MustCompile(`(?m)^ *dist/v0\.1\.0/(\S+)$`).FindAllStringSubmatch(page, -1) {
 		listed = append(listed, strings.ReplaceAll(match[1], "0.1.0", "1.2.3"))
 	}
 	if diff := cmp.Diff(names, listed); diff != "" {
-		t.Errorf("docs/releases.md lists other files (-made +listed):\n%s", diff)
+		t.Errorf("docs/contributing/releases.md lists other files (-made +listed):\n%s", diff)
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestDocsQuoteTheBreaks: docs/defects.md says what each break does, and a break
+// TestDocsQuoteTheBreaks: docs/contributing/defects.md says what each break does, and a break
 // that is fixed must not leave an old text there. The tables of the predecessors
 // tell more or less of it; what they tell is true.
 func TestDocsQuoteTheBreaks(t *testing.T) {
 	t.Parallel()
-	docs := slurp(t, "../../docs/defects.md")
+	docs := slurp(t, "../../docs/contributing/defects.md")
 	files, err := filepath.Glob("*.break")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no breaks: %v", err)
@@ -23,7 +23,7 @@ func TestDocsQuoteTheBreaks(t *testing.T) {
 		id := strings.TrimSuffix(file, ".break")
 		b := read(t, file)
 		if !slices.Contains(strings.Split(docs, "\n"), b.row(id)) && !b.inRow(docs, id) {
-			t.Errorf("docs/defects.md does not say of %s what its break says; want the row\n%s", id, b.row(id))
+			t.Errorf("docs/contributing/defects.md does not say of %s what its break says; want the row\n%s", id, b.row(id))
 		}
 	}
 }
@@ -36,10 +36,10 @@ func TestDocsNameOnlyBreaksThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile(`(?m)(?:([A-Z]{2}-\d+b?), )?([A-Z]{2}-\d+b?) \|$|^\| ([A-Z]{2}-\d+b?) \|.*\.break`)
-	for _, found := range named.FindAllStringSubmatch(slurp(t, "../../docs/defects.md"), -1) {
+	for _, found := range named.FindAllStringSubmatch(slurp(t, "../../docs/contributing/defects.md"), -1) {
 		for _, id := range found[1:] {
 			if id != "" && !slices.Contains(files, id+".break") {
-				t.Errorf("docs/defects.md names the break %s, which does not exist", id)
+				t.Errorf("docs/contributing/defects.md names the break %s, which does not exist", id)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestDocsNameOnlyBreaksThatExist(t *testing.T) {
 func (b change) row(id string) string {
 	if !strings.HasPrefix(id, "KR-") {
 		dir := strings.TrimPrefix(b.dir, "./")
-		return fmt.Sprintf("| %[1]s | %[2]s | `%[3]s` in `%[4]s` | [%[1]s.break](../test/breaks/%[1]s.break), in `%[5]s` |", id, b.title, b.test, dir, b.file)
+		return fmt.Sprintf("| %[1]s | %[2]s | `%[3]s` in `%[4]s` | [%[1]s.break](../../test/breaks/%[1]s.break), in `%[5]s` |", id, b.title, b.test, dir, b.file)
 	}
 	what := fmt.Sprintf("`%s` becomes `%s`", oneLine(b.find), oneLine(b.replace))
 	if b.replace == "" {

@@ -40,7 +40,7 @@ spec:
 // delivery is a tool that brings manifests to a world, again and again.
 type delivery func(t *testing.T, w *testkit.World, greeting string)
 
-// TestToolsLeaveAReloadAlone: docs/gitops.md says that these tools need no exception.
+// TestToolsLeaveAReloadAlone: docs/guides/gitops.md says that these tools need no exception.
 // After Lockstep has rolled a change out, the tool delivers the same manifests again:
 // what Lockstep wrote into the template stays, and no further rollout follows.
 func TestToolsLeaveAReloadAlone(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// completeScript is what docs/command-line.md has people install beside the plugin.
+// completeScript is what docs/reference/command-line.md has people install beside the plugin.
 const completeScript = "#!/bin/sh\nexec kubectl lockstep __complete \"$@\"\n"
 
 // TestKubectlPlugin: kubectl finds the program by its name, runs it, and completes its

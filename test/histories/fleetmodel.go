@@ -12,7 +12,7 @@ import (
 // work.
 const seenWithin = time.Second
 
-// FleetModel applies the rules in docs/safe-rollouts.md to a fleet. It reads facts and reports
+// FleetModel applies the rules in docs/guides/safe-rollouts.md to a fleet. It reads facts and reports
 // where Lockstep broke the rules. Lockstep learns of a write later than the API server stores
 // it. Where that matters, the model allows what was right at any time that Lockstep can have
 // decided on.

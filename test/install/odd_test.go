@@ -115,7 +115,7 @@ func TestTwoReleases(t *testing.T) {
 }
 
 // TestFollowedNamespaceIsDeleted: an upgrade names the namespace that is gone, and works once the values do not
-// have it, as docs/operations.md says.
+// have it, as docs/guides/operations.md says.
 func TestFollowedNamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	cluster := labtest.Shared(t)

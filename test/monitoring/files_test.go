@@ -17,7 +17,7 @@ const (
 	rulesFile     = "../../charts/lockstep/files/alerts.yaml"
 	dashboardFile = "../../charts/lockstep/files/dashboard.json"
 	casesFile     = "alerts_test.yaml"
-	guide         = "../../docs/alerts.md"
+	guide         = "../../docs/reference/alerts.md"
 )
 
 // alert is one rule of the file.

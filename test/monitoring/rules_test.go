@@ -87,7 +87,7 @@ func TestEveryAlertIsExplained(t *testing.T) {
 		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
 			t.Errorf("%s has no summary or no description", a.Alert)
 		}
-		want := "https://github.com/lockstep-dev/lockstep/blob/main/docs/alerts.md#" + strings.ToLower(a.Alert)
+		want := "https://github.com/lockstep-dev/lockstep/blob/main/docs/reference/alerts.md#" + strings.ToLower(a.Alert)
 		if a.Annotations["runbook_url"] != want {
 			t.Errorf("%s leads to %q, want %q", a.Alert, a.Annotations["runbook_url"], want)
 		}

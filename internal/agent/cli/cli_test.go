@@ -207,7 +207,7 @@ func TestStatus(t *testing.T) {
 
 // The documentation names every flag group that exists and every reason.
 func TestDocumentation(t *testing.T) {
-	raw, err := os.ReadFile("../../../docs/sync.md")
+	raw, err := os.ReadFile("../../../docs/guides/sync.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestDocumentation(t *testing.T) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok {
 			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Reason" && !strings.Contains(text, "`"+spec.Names[0].Name+"`") {
-				t.Errorf("docs/sync.md does not explain the reason %s", spec.Names[0].Name)
+				t.Errorf("docs/guides/sync.md does not explain the reason %s", spec.Names[0].Name)
 			}
 		}
 		return true
@@ -227,7 +227,7 @@ func TestDocumentation(t *testing.T) {
 	help, _, _ := run(t, "--help-all")
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz-", r) }) {
 		if strings.HasPrefix(word, "--") && strings.Trim(word, "-") != "" && !strings.Contains(help, word) && word != "--check" && word != "--config-file" {
-			t.Errorf("docs/sync.md names the flag %s, which does not exist", word)
+			t.Errorf("docs/guides/sync.md names the flag %s, which does not exist", word)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func TestParseMistakes(t *testing.T) {
 // TestPage: the targets files of the guide can be read.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/notifications.md")
+	page, err := os.ReadFile("../../../docs/guides/notifications.md")
 	if err != nil {
 		t.Fatal(err)
 	}

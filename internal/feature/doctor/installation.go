@@ -73,7 +73,7 @@ func checkLeader(f Facts) Check {
 	case f.isElsewhere():
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: seeController}
 	case !f.Controller.Led && f.Controller.Installation.Deployment == "":
-		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/getting-started.md"}
+		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/start/getting-started.md"}
 	case !f.Controller.Led:
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "look at the log of the controller"}
 	case f.Controller.Leader.Name == "":

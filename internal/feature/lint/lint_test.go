@@ -154,7 +154,7 @@ func TestExamplesAreClean(t *testing.T) {
 func TestDocumentsAreClean(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

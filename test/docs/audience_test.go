@@ -1,0 +1,83 @@
+package docs_test
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark/ast"
+)
+
+// isForUsers: all pages but those that only somebody who changes Lockstep reads.
+func (p *page) isForUsers() bool {
+	forContributors := []string{"docs/contributing/", "docs/decisions/", "bench/", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+	return !slices.ContainsFunc(forContributors, func(prefix string) bool { return strings.HasPrefix(p.path, prefix) })
+}
+
+// TestUserPagesHaveNoInternals: which test shows a sentence, and which decision is behind it, is on the
+// pages in docs/contributing.
+func TestUserPagesHaveNoInternals(t *testing.T) {
+	t.Parallel()
+	test := regexp.MustCompile(`\bTest[A-Z]\w*`)
+	for _, p := range pages(t) {
+		if !p.isForUsers() {
+			continue
+		}
+		for _, name := range test.FindAllString(string(p.source), -1) {
+			t.Errorf("%s names the test %s: that belongs in docs/contributing/promises", p.path, name)
+		}
+		each(p, func(n *ast.Link) {
+			if target := path.Join(path.Dir(p.path), string(n.Destination)); strings.HasPrefix(target, "docs/decisions/") {
+				t.Errorf("%s links to %s: that belongs in docs/contributing/promises", p.path, target)
+			}
+		})
+	}
+}
+
+// TestPlainEnglish keeps habits out of the pages for users that readers stumbled over. CONTRIBUTING.md says what to write instead.
+func TestPlainEnglish(t *testing.T) {
+	t.Parallel()
+	habit := regexp.MustCompile(`(?i)\b(so that|also when|who wants|whoever|a person|nobody|somebody|is none of|(restarts?|changes|writes|needs) no [a-z]+)\b`)
+	for _, p := range pages(t) {
+		if !p.isForUsers() {
+			continue
+		}
+		for i, line := range strings.Split(string(p.source), "\n") {
+			if found := habit.FindString(line); found != "" {
+				t.Errorf("%s:%d: %q; see CONTRIBUTING.md", p.path, i+1, found)
+			}
+		}
+	}
+}
+
+// TestComparisonIsShown: whatever the README says that Lockstep adds to another tool leads to a page with a session that a
+// test runs.
+func TestComparisonIsShown(t *testing.T) {
+	t.Parallel()
+	const adds = 2 // the column
+	played, links := map[string]bool{}, 0
+	var readme *page
+	for _, p := range pages(t) {
+		played[p.path] = slices.ContainsFunc(p.fences("console"), fence.isPlayed)
+		if p.path == "README.md" {
+			readme = p
+		}
+	}
+	for _, row := range strings.Split(string(readme.source), "\n") {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		if !strings.HasPrefix(row, "| ") || len(cells) != 4 {
+			continue
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(cells[adds], -1) {
+			links++
+			if !played[link[1]] {
+				t.Errorf("README.md: %q adds something on %s, and no test runs a session of that page", cells[0], link[1])
+			}
+		}
+	}
+	if links < 7 {
+		t.Errorf("only %d links were found in the comparison", links)
+	}
+}

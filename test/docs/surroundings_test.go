@@ -63,12 +63,12 @@ func (r *reader) usePort(t *testing.T, onPages, variable string) {
 	r.env = append(r.env, variable+"="+address)
 }
 
-// useRegistry gives the reader a registry with two tags of one image, in the place of
-// "registry.example".
+// useRegistry gives the reader a registry with three tags of one image, those of
+// docs/pictures/digest.svg, in the place of "registry.example".
 func (r *reader) useRegistry(t *testing.T) {
 	t.Helper()
 	registry := testkit.StartRegistry(t)
-	for _, tag := range []string{"1.9", "1.10"} {
+	for _, tag := range []string{"1.9", "1.10", "2.0"} {
 		registry.Push(t, "web", tag)
 	}
 	r.names = append(r.names, "registry.example", registry.Address)

@@ -1,5 +1,5 @@
 // Package histories generates sequences of actions on a workload and its sources, and knows
-// which outcomes the rules in docs/guides/reload.md allow.
+// which outcomes the rules in docs/reference/reload.md allow.
 //
 // A history comes from a seed, so a failure can be repeated. The model (model.go) reads the
 // writes that the API server stored and is independent of the product's code. The tests in

@@ -21,7 +21,7 @@ type sequence struct {
 	want    string
 }
 
-// sequences are what docs/guides/reload.md says of actions that follow each other. The model judges
+// sequences are what docs/reference/reload.md says of actions that follow each other. The model judges
 // them too. It knows what Lockstep may do, and the outcome here is what Lockstep does.
 func sequences() map[string]sequence {
 	settle := settle()

@@ -219,7 +219,7 @@ func TestHAProxy(t *testing.T) {
 	agentkit.Write(t, more, "nonsense\n")
 	wantRolledBack(b)
 	b.WantFiles(map[string]string{"more.cfg": good})
-	if !strings.Contains(b.Stderr(), "haproxy refused its configuration") {
+	if !strings.Contains(b.Stderr(), "haproxy rejected its configuration") {
 		t.Errorf("the log doesn't say why\n%s", b.Stderr())
 	}
 	wantBody(t, a, url, "three")

@@ -133,7 +133,7 @@ func (l *links) notOurs(names []string) (missing, foreign []string, err error) {
 		case err != nil:
 			return nil, nil, err
 		case !l.overwrite || info.IsDir():
-			return nil, nil, fmt.Errorf("%s exists, and this agent didn't write it: remove it, use another root, or set --overwrite", name)
+			return nil, nil, fmt.Errorf("%s exists, and this agent didn't write it: remove it, use another root, or set overwrite", name)
 		default:
 			foreign = append(foreign, name)
 		}

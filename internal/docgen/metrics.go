@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
@@ -79,20 +81,46 @@ func metricsPage() (string, error) {
 	if err := run.DocumentMetrics(all); err != nil {
 		return "", err
 	}
-	slices.SortFunc(all.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })
-	t := newTable("metric", "type", "labels", "meaning")
-	for _, m := range all.metrics {
-		t.row("`"+m.name+"`", m.kind, m.labels, m.help)
-	}
-	return `# Metrics of the controller
+	return `# Metrics
 
-Those of the agent in the pod are in [sync](../guides/sync.md#health). Served at ` + "`/metrics`" + ` on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `).
+The controller and the agent in the pod (` + "`lockstep-sync`" + `) each serve Prometheus metrics at ` + "`/metrics`" + `.
+[Alerts](alerts.md) provides rules for Prometheus and a Grafana dashboard.
 
-` + t.String() + `
-The values of ` + "`reason`" + ` are those of [reasons](reasons.md). Beside these, the libraries show theirs:
-` + "`workqueue_*` and `controller_runtime_*` (the loops are called `follow` and `revisions`), `rest_client_requests_total`" + `
+## Controller
+
+Served on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `).
+
+` + metricsTable(all.metrics) + `
+[Reasons](reasons.md) lists the values of the label ` + "`reason`" + `. The libraries add their own metrics:
+` + "`workqueue_*` and `controller_runtime_*` (with the controllers `follow` and `revisions`), `rest_client_requests_total`" + `
 (requests to the API server by verb and code), ` + "`leader_election_master_status`" + `, ` + "`go_*`" + ` and ` + "`process_*`" + `.
 
-[Alerts](alerts.md) has ready rules for Prometheus and a Grafana dashboard.
-`, nil
+## Agent
+
+Served on ` + "`--health-addr`" + `, for which there is no default. [Sync](sync.md) explains generations, stages and health.
+
+` + metricsTable(agentMetrics()), nil
+}
+
+// agentMetrics are the metrics of the agent, which has no metrics library.
+func agentMetrics() []metric {
+	var all []metric
+	for _, m := range podsync.DocumentMetrics() {
+		labels := slices.Sorted(maps.Keys(m.Samples[0].Labels))
+		row := metric{name: m.Name, kind: string(m.Type), help: m.Help}
+		if len(labels) > 0 {
+			row.labels = "`" + strings.Join(labels, "`, `") + "`"
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+func metricsTable(metrics []metric) string {
+	slices.SortFunc(metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })
+	t := newTable("metric", "type", "labels", "meaning")
+	for _, m := range metrics {
+		t.row("`"+m.name+"`", m.kind, m.labels, m.help)
+	}
+	return t.String()
 }

@@ -156,7 +156,7 @@ func TestNginx(t *testing.T) {
 		t.Errorf("nginx ended with %d", code)
 	}
 
-	// The recipe of docs/guides/sync.md checks files that are included by absolute path after
+	// The recipe of docs/reference/sync.md checks files that are included by absolute path after
 	// publishing, and goes back.
 	n.includes = "include " + root + "/site.conf;"
 	agentkit.Write(t, conf, n.config("five"))
@@ -174,11 +174,11 @@ func TestNginx(t *testing.T) {
 // recipeOfTheDocumentation is the printed command line, for another root.
 func recipeOfTheDocumentation(t *testing.T, root string) []string {
 	t.Helper()
-	_, rest, found := strings.Cut(agentkit.Read("../../docs/guides/sync.md"), "```sh\n--app=nginx ")
+	_, rest, found := strings.Cut(agentkit.Read("../../docs/reference/sync.md"), "```sh\n--app=nginx ")
 	line, _, _ := strings.Cut(rest, "\n")
 	args, err := argv.Split(strings.ReplaceAll(line, "/config", root))
 	if err != nil || !found {
-		t.Fatalf("docs/guides/sync.md has no recipe: %v", err)
+		t.Fatalf("docs/reference/sync.md has no recipe: %v", err)
 	}
 	return append([]string{"--app=nginx"}, args...)
 }
@@ -219,7 +219,7 @@ func TestHAProxy(t *testing.T) {
 	agentkit.Write(t, more, "nonsense\n")
 	wantRolledBack(b)
 	b.WantFiles(map[string]string{"more.cfg": good})
-	if !strings.Contains(b.Stderr(), "haproxy refused its configuration") {
+	if !strings.Contains(b.Stderr(), "haproxy rejected its configuration") {
 		t.Errorf("the log doesn't say why\n%s", b.Stderr())
 	}
 	wantBody(t, a, url, "three")

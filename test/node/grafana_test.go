@@ -118,7 +118,7 @@ func changeDashboards(t *testing.T, w *testkit.World) {
 func wantNoPort(t *testing.T, w *testkit.World) {
 	t.Helper()
 	logs := logOf(t, w, "grafana-sc-dashboard") + logOf(t, w, "grafana-sc-datasources")
-	if n := strings.Count(logs, "there is no health port"); n != 1 {
+	if n := strings.Count(logs, "not serving probes"); n != 1 {
 		t.Errorf("%d sidecars say that they have no port, want one:\n%s", n, logs)
 	}
 }

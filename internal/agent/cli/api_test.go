@@ -108,7 +108,7 @@ func TestMissingConfigMap(t *testing.T) {
 	c := newCluster(t)
 	root := filepath.Join(t.TempDir(), "config")
 	_, stderr, code := run(t, c.kube("--configmap=app", "--root="+root)...)
-	want := "configmap/" + c.namespace + "/app not found: create it, or wait for it with --wait-for-sources"
+	want := "configmap/" + c.namespace + "/app not found: create it, or use --wait-for-sources to wait for it"
 	if code != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("code %d, %s", code, stderr)
 	}

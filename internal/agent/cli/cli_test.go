@@ -43,7 +43,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":                 {nil, "no source: give a configmap, a secret, a selector or a directory"},
+		"nothing":                 {nil, "no source: set a configmap, a secret, a selector or a directory"},
 		"no root":                 {[]string{"--configmap=app"}, "the root directory is missing"},
 		"dashes alone":            {append(good, "--"), "there is no command after --"},
 		"stray argument":          {append(good, "nginx"), "the application's command comes after --"},
@@ -63,7 +63,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"signal without a target": {append(good, "--notify=signal:HUP"), "there is no child to signal"},
 		"restart without a child": {append(good, "--notify=restart"), "there is no child"},
 		"path leaves the root":    {append(good, "--item=a=../b"), `path "../b" leaves the root`},
-		"absolute path":           {append(good, "--item=a=/etc/passwd"), "is absolute; give it relative to the root"},
+		"absolute path":           {append(good, "--item=a=/etc/passwd"), "is absolute; make it relative to the root"},
 		"reserved path":           {append(good, "--item=a=..data"), "names that begin with two dots are reserved"},
 		"bad mode":                {append(good, "--file-mode=rw"), `mode "rw": want an octal number`},
 		"mode nobody can read":    {append(good, "--file-mode=0"), "want permission bits with at least 0400"},
@@ -74,7 +74,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"bad selector":            {append(good, "--selector=a in (b"), "label selector"},
 		"bad health address":      {append(good, "--health-addr=8080"), `health address "8080"`},
 		"bad confirm":             {append(good, "--confirm=metric:x@http://h/"), "confirm metric"},
-		"confirm without a URL":   {append(good, "--confirm=metric:x>before"), "want a URL behind it"},
+		"confirm without a URL":   {append(good, "--confirm=metric:x>before"), "add a URL, such as"},
 		"compared, never told":    {append(good, "--confirm=metric:x>before@http://h/"), "add a --notify"},
 		"no stall deadline":       {append(good, "--stall-deadline=0"), "--stall-deadline 0s: want a positive time"},
 		"bad expression":          {append(good, "--confirm=body:[@http://h/"), "confirm body"},
@@ -83,7 +83,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"haproxy without socket":  {append(good, "--app=haproxy"), "--app-socket"},
 		"roll-back of a mount":    {[]string{"--directory=" + source, "--roll-back"}, "rolling back needs a root"},
 		"short stall deadline":    {[]string{"--configmap=a", "--root=/x", "--stall-deadline=1s"}, "stall deadline 1s: want at least 4s"},
-		"once with a command":     {append(good, "--once", "--", "true"), "--once ends after publishing and starts no command"},
+		"once with a command":     {append(good, "--once", "--", "true"), "--once exits after publishing and doesn't start a command"},
 		"no pause between looks":  {append(good, "--rescan=0"), "--rescan 0s: want a positive time"},
 		"negative pause":          {append(good, "--poll=-1s"), "--poll -1s: want a positive time"},
 		"no time to tell":         {append(good, "--notify-timeout=0"), "--notify-timeout 0s: want a positive time"},
@@ -91,20 +91,20 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"no time to confirm":      {append(good, "--confirm=http://h/", "--confirm-timeout=0"), "confirm timeout 0s: want a positive time"},
 		"no time to answer":       {append(good, "--notify=http://h/", "--http-timeout=0"), "HTTP timeout 0s: want a positive time"},
 		"no time to end":          {append(good, "--stop-grace=0", "--", "true"), "grace 0s: want a positive time"},
-		"negative quiet":          {append(good, "--quiet=-1s"), "quiet period -1s: want no negative time"},
-		"negative keep":           {append(good, "--keep-old=-1s"), "grace -1s: want no negative time"},
+		"negative quiet":          {append(good, "--quiet=-1s"), "quiet period -1s: must not be negative"},
+		"negative keep":           {append(good, "--keep-old=-1s"), "grace -1s: must not be negative"},
 		"no retry pause":          {append(good, "--retry=0"), "retry pause 0s"},
 		"no failures":             {append(good, "--max-failures=0"), "maximum failures 0: want at least 1"},
-		"owner that cannot be":    {append(good, "--uid=-2"), "owner -2: want a number of a user or group, or -1"},
-		"group that cannot be":    {append(good, "--gid=4294967296"), "owner 4294967296: want a number of a user or group, or -1"},
+		"owner that cannot be":    {append(good, "--uid=-2"), "owner -2: want a user or group ID, or -1"},
+		"group that cannot be":    {append(good, "--gid=4294967296"), "owner 4294967296: want a user or group ID, or -1"},
 		"status with arguments":   {[]string{"status", "x"}, "unknown command"},
 		"status in no format":     {[]string{"status", "--root=/x", "-o", "yaml"}, `output "yaml": want text or json`},
 		"status in no layout":     {[]string{"status", "--root=/x", "--layout=tree"}, `layout "tree": want links, exchange or files`},
 		"install nowhere":         {[]string{"install"}, "accepts 1 arg(s), received 0"},
-		"root in its directory":   {[]string{"--directory=" + source, "--root=" + filepath.Join(source, "out")}, "are inside one another: give each a place of its own"},
-		"directory in its root":   {[]string{"--directory=" + filepath.Join(source, "in"), "--root=" + source}, "are inside one another"},
-		"root is the directory":   {[]string{"--directory=" + source, "--root=" + source + "/."}, "are inside one another"},
-		"root by another name":    {[]string{"--directory=" + source, "--root=" + filepath.Join(alias, "out")}, "are inside one another"},
+		"root in its directory":   {[]string{"--directory=" + source, "--root=" + filepath.Join(source, "out")}, "contain one another: use separate directories"},
+		"directory in its root":   {[]string{"--directory=" + filepath.Join(source, "in"), "--root=" + source}, "contain one another"},
+		"root is the directory":   {[]string{"--directory=" + source, "--root=" + source + "/."}, "contain one another"},
+		"root by another name":    {[]string{"--directory=" + source, "--root=" + filepath.Join(alias, "out")}, "contain one another"},
 		"bad option of a URL":     {append(good, "--notify=http://h/ token=x"), `http://h/ has no option "token"`},
 		"bad log format":          {append(good, "--log-format=xml"), `--log-format "xml"`},
 	} {
@@ -122,7 +122,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 
 func TestMissingDirectory(t *testing.T) {
 	_, stderr, code := run(t, "--directory=/does/not/exist", "--root="+t.TempDir())
-	if code != 1 || !strings.Contains(stderr, "directory /does/not/exist not found: create it, or wait for it with --wait-for-sources") {
+	if code != 1 || !strings.Contains(stderr, "directory /does/not/exist not found: create it, or use --wait-for-sources to wait for it") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 }
@@ -135,8 +135,8 @@ func TestAdvice(t *testing.T) {
 		args []string
 		want string
 	}{
-		"native":            {[]string{"--configmap=app", "--root=" + root}, ": outside a cluster give --kubeconfig or set KUBECONFIG\n"},
-		"config-controller": {[]string{"config-controller", "--configmap=app", "--configroot=" + root, "--reload-http=http://h/"}, ": outside a cluster give --kubeconfig\n"},
+		"native":            {[]string{"--configmap=app", "--root=" + root}, ": outside a cluster use --kubeconfig or set KUBECONFIG\n"},
+		"config-controller": {[]string{"config-controller", "--configmap=app", "--configroot=" + root, "--reload-http=http://h/"}, ": outside a cluster use --kubeconfig\n"},
 		"configmap-reload":  {[]string{"configmap-reload", "--volume-dir=/does/not/exist", "--webhook-url=http://h/"}, "directory /does/not/exist not found: create it\n"},
 	} {
 		if _, stderr, code := run(t, c.args...); code != 1 || !strings.HasSuffix(stderr, c.want) {
@@ -177,14 +177,14 @@ func TestHelpOfPredecessors(t *testing.T) {
 func TestPresetWithoutItsChecker(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, stderr, code := run(t, "--directory="+t.TempDir(), "--root="+t.TempDir(), "--app=nginx")
-	if code != 2 || !strings.Contains(stderr, "its checker nginx is not in this image") {
+	if code != 2 || !strings.Contains(stderr, "this image doesn't contain the checker nginx") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 }
 
 func TestStatus(t *testing.T) {
 	root := t.TempDir()
-	if _, stderr, code := run(t, "status"); code != 2 || !strings.Contains(stderr, "give the agent's --root, and its --layout") {
+	if _, stderr, code := run(t, "status"); code != 2 || !strings.Contains(stderr, "set --root to the agent's, and --layout") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 	if _, stderr, code := run(t, "status", "--root="+root); code != 1 || !strings.Contains(stderr, "is its --layout links?") {
@@ -205,29 +205,25 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// The documentation names every flag group that exists and every reason.
+// The reference explains every reason, and the pages name only flags that exist.
 func TestDocumentation(t *testing.T) {
-	raw, err := os.ReadFile("../../../docs/guides/sync.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(raw)
+	guide, reference := agentkit.Read("../../../docs/guides/sync.md"), agentkit.Read("../../../docs/reference/sync.md")
 	file, err := parser.ParseFile(token.NewFileSet(), "../feature/podsync/decide.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok {
-			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Reason" && !strings.Contains(text, "`"+spec.Names[0].Name+"`") {
-				t.Errorf("docs/guides/sync.md does not explain the reason %s", spec.Names[0].Name)
+			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Reason" && !strings.Contains(reference, "`"+spec.Names[0].Name+"`") {
+				t.Errorf("docs/reference/sync.md does not explain the reason %s", spec.Names[0].Name)
 			}
 		}
 		return true
 	})
 	help, _, _ := run(t, "--help-all")
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz-", r) }) {
+	for _, word := range strings.FieldsFunc(guide+reference, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz-", r) }) {
 		if strings.HasPrefix(word, "--") && strings.Trim(word, "-") != "" && !strings.Contains(help, word) && word != "--check" && word != "--config-file" {
-			t.Errorf("docs/guides/sync.md names the flag %s, which does not exist", word)
+			t.Errorf("docs/guides/sync.md or docs/reference/sync.md names the flag %s, which does not exist", word)
 		}
 	}
 }

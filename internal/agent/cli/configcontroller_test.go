@@ -69,7 +69,7 @@ func TestDropInThatCannotRead(t *testing.T) {
 	}{
 		"forbidden": {
 			[]string{"--kubeconfig=" + labtest.NewAccount(t, c.lab, c.namespace).Kubeconfig},
-			[]string{`cannot list resource "configmaps"`, "needs the verbs list and watch, for which resourceNames: [app] is enough"},
+			[]string{`cannot list resource "configmaps"`, "requires the verbs list and watch, which may be limited to resourceNames: [app]"},
 		},
 		"API server down": {
 			[]string{"--running-in-cluster=false", "--server=http://" + down},
@@ -168,7 +168,7 @@ func TestDropInCopiedElsewhere(t *testing.T) {
 			t.Fatal(stderr)
 		}
 		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: copied, Args: []string{"--configroot", "/config", "--configmap=production/postgresql"}})
-		if code != 2 || !strings.Contains(stderr, "--reload-http is missing; it can only be left out with a command after --") {
+		if code != 2 || !strings.Contains(stderr, "--reload-http is missing; it is optional only with a command after --") {
 			t.Errorf("%s: code %d, %s", name, code, stderr)
 		}
 	}

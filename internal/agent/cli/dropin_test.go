@@ -342,7 +342,7 @@ func TestK8sSidecarHealthAndScript(t *testing.T) {
 	if n := app.count(); runs != n || n < 2 {
 		t.Errorf("the script ran %d times for %d requests", runs, n)
 	}
-	if !strings.Contains(a.Stderr(), "a command failed, and nothing is repeated for it: run sh: exit status 3") {
+	if !strings.Contains(a.Stderr(), "a command failed and is not retried: run sh: exit status 3") {
 		t.Errorf("the log is\n%s", a.Stderr())
 	}
 }
@@ -397,7 +397,7 @@ func TestK8sSidecarWithARoleForGet(t *testing.T) {
 	rule := labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Names: []string{"one"}, Verbs: []string{"get"}}
 	account.Allow(t, rule)
 	a := k8sSidecar(t, c, filepath.Join(t.TempDir(), "dashboards"), "RESOURCE_NAME=one", "KUBECONFIG="+account.Kubeconfig)
-	a.WantLog("needs the verbs list and watch, for which resourceNames: [one] is enough; get alone is not")
+	a.WantLog("requires the verbs list and watch, which may be limited to resourceNames: [one]; get is not enough")
 	rule.Verbs = []string{"list", "watch"}
 	account.Allow(t, rule)
 	a.WantFiles(map[string]string{"one.json": "{}"})

@@ -77,42 +77,42 @@ func (f *flags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.base.HealthAddr, "health-addr", "", "serve /healthz, /readyz, /startupz and /metrics on this address, for example :8080")
 	fs.StringVar(&f.install, "install", "", "copy this program into a directory and exit")
 	fs.StringVar(&f.log.format, "log-format", "text", "text or json")
-	fs.StringVar(&f.logLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
+	fs.StringVar(&f.logLevel, "log-level", "info", "minimum level to log: debug, info, warn or error")
 	fs.BoolVar(&f.helpAll, "help-all", false, "show every flag")
 }
 
 func (f *flags) bindSources(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.sources.configMaps, "configmap", nil, "ConfigMap to follow, [NAMESPACE/]NAME; may be repeated")
 	fs.StringArrayVar(&f.sources.secrets, "secret", nil, "Secret to follow, [NAMESPACE/]NAME; may be repeated")
-	fs.StringArrayVar(&f.sources.selectors, "selector", nil, "label selector of objects to follow; may be repeated")
-	fs.StringSliceVar(&f.sources.kinds, "selector-kinds", []string{"configmap"}, "kinds that --selector means: configmap (cm), secret")
-	fs.StringSliceVar(&f.sources.namespaces, "namespace", nil, "namespaces of --selector and default of names; * means all (default that of the kubeconfig's context, or the pod's own)")
+	fs.StringArrayVar(&f.sources.selectors, "selector", nil, "label selector for objects to follow; may be repeated")
+	fs.StringSliceVar(&f.sources.kinds, "selector-kinds", []string{"configmap"}, "kinds that --selector applies to: configmap (cm), secret")
+	fs.StringSliceVar(&f.sources.namespaces, "namespace", nil, "namespaces for --selector, and the default namespace for names; * means all (default: the kubeconfig context's namespace, or the pod's own)")
 	fs.StringArrayVar(&f.base.Directories, "directory", nil, "mounted volume or plain directory to follow; may be repeated")
 	fs.StringVar(&f.base.Kube.Kubeconfig, "kubeconfig", "", commandline.KubeconfigUsage)
-	fs.StringVar(&f.base.Kube.Context, "context", "", "context of the kubeconfig (default its current one)")
-	fs.DurationVar(&f.base.Sync.Stall, "stall-deadline", f.base.Sync.Stall, "a watch without a sign of life for this long makes the agent unhealthy")
-	fs.BoolVar(&f.base.Sync.WaitForSources, "wait-for-sources", false, "wait for a named object that does not exist instead of exiting")
-	fs.StringVar(&f.sources.onDelete, "on-delete", string(podsync.DeleteAuto), "files of a deleted object: keep, remove, or auto (keep named ones, remove selected ones)")
+	fs.StringVar(&f.base.Kube.Context, "context", "", "kubeconfig context (default: the current one)")
+	fs.DurationVar(&f.base.Sync.Stall, "stall-deadline", f.base.Sync.Stall, "how long a source may be silent or unreadable before the agent is unhealthy")
+	fs.BoolVar(&f.base.Sync.WaitForSources, "wait-for-sources", false, "wait for named objects that don't exist yet instead of exiting")
+	fs.StringVar(&f.sources.onDelete, "on-delete", string(podsync.DeleteAuto), "what happens to a deleted object's files: keep, remove, or auto (keep for named objects, remove for selected ones)")
 }
 
 func (f *flags) bindFiles(fs *pflag.FlagSet) {
 	v := &f.base.Volume
-	fs.StringVar(&v.Root, "root", "", "directory to publish into; without it a --directory is only watched")
-	fs.StringVar(&f.files.layout, "layout", string(volume.Links), "links (as the kubelet does it), exchange (real directories, the whole root in one step) or files (real directories, file by file, also in a mount point)")
-	fs.StringVar(&f.files.fileMode, "file-mode", "0644", "mode of files")
-	fs.StringVar(&f.files.dirMode, "dir-mode", "0755", "mode of directories")
-	fs.IntVar(&v.UID, "uid", -1, "owner of the files; -1 leaves the agent's own; needs the capability CHOWN")
-	fs.IntVar(&v.GID, "gid", -1, "group of the files and directories; -1 leaves the agent's own")
+	fs.StringVar(&v.Root, "root", "", "directory to publish into; without it, the agent only watches --directory")
+	fs.StringVar(&f.files.layout, "layout", string(volume.Links), "links (like the kubelet), exchange (real directories; the whole root changes in one step) or files (real directories, file by file; works in a mount point)")
+	fs.StringVar(&f.files.fileMode, "file-mode", "0644", "file mode")
+	fs.StringVar(&f.files.dirMode, "dir-mode", "0755", "directory mode")
+	fs.IntVar(&v.UID, "uid", -1, "owner of the files; -1 keeps the agent's user; requires the CHOWN capability")
+	fs.IntVar(&v.GID, "gid", -1, "group of the files and directories; -1 keeps the agent's group")
 	fs.BoolVar(&v.Overwrite, "overwrite", false, "replace files of the same name that another program wrote")
-	fs.BoolVar(&v.Durable, "durable", false, "sync to the disk before publishing")
-	fs.DurationVar(&v.Grace, "keep-old", v.Grace, "how long a replaced set stays readable for those who opened it")
-	fs.StringArrayVar(&f.files.items, "item", nil, "path of one key, [OBJECT:]KEY=PATH; may be repeated")
-	fs.StringVar(&f.base.Sync.Rules.Separator, "key-separator", "", "text that stands for a slash in keys, for example __")
-	fs.StringArrayVar(&f.base.Sync.Rules.Include, "include", nil, "only keys that match this glob; may be repeated")
-	fs.StringArrayVar(&f.base.Sync.Rules.Exclude, "exclude", nil, "no keys that match this glob; may be repeated")
-	fs.StringVar(&f.files.collision, "collision", string(filemap.Refuse), "two sources with the same file: error, prefix or first")
-	fs.StringVar(&f.files.maxSize, "max-size", "256Mi", "how much the sources may hold together, each file in blocks of 4Ki; 0 means no limit")
-	fs.StringVar(&f.base.SubdirAnnotation, "subdir-annotation", "", "annotation in which an object may name a directory below the root")
+	fs.BoolVar(&v.Durable, "durable", false, "sync files to disk before publishing")
+	fs.DurationVar(&v.Grace, "keep-old", v.Grace, "how long a replaced set stays readable for programs that opened it")
+	fs.StringArrayVar(&f.files.items, "item", nil, "path for one key, [OBJECT:]KEY=PATH; may be repeated")
+	fs.StringVar(&f.base.Sync.Rules.Separator, "key-separator", "", "text in keys that becomes a slash in paths, for example __")
+	fs.StringArrayVar(&f.base.Sync.Rules.Include, "include", nil, "publish only keys that match this glob; may be repeated")
+	fs.StringArrayVar(&f.base.Sync.Rules.Exclude, "exclude", nil, "skip keys that match this glob; may be repeated")
+	fs.StringVar(&f.files.collision, "collision", string(filemap.Refuse), "what to do when two sources contain the same file: error, prefix or first")
+	fs.StringVar(&f.files.maxSize, "max-size", "256Mi", "maximum total size of the sources, counting each file in blocks of 4Ki; 0 means no limit")
+	fs.StringVar(&f.base.SubdirAnnotation, "subdir-annotation", "", "annotation with which an object chooses a directory below the root")
 	fs.BoolVar(&f.base.Sync.Once, "once", false, "publish once and exit, for init containers")
 }
 
@@ -122,48 +122,48 @@ func (f *flags) bindApplication(fs *pflag.FlagSet) {
 	fs.StringVar(&f.app.choice.File, "app-file", "", "main configuration file below the root, for --app")
 	fs.StringVar(&f.app.choice.URL, "app-url", "", "address of the application, for --app")
 	fs.StringVar(&f.app.choice.Socket, "app-socket", "", "control socket of the application, for --app haproxy")
-	fs.BoolVar(&f.app.noCheck, "no-check", false, "do without the preset's check")
+	fs.BoolVar(&f.app.noCheck, "no-check", false, "skip the preset's check")
 	fs.StringVar(&a.Check, "check", "", "command that checks the staged files; {dir} is their directory")
-	fs.DurationVar(&a.CheckTimeout, "check-timeout", a.CheckTimeout, "time limit of the check")
+	fs.DurationVar(&a.CheckTimeout, "check-timeout", a.CheckTimeout, "time limit for the check")
 	fs.StringArrayVar(&a.Notify, "notify", nil, "URL [OPTION=VALUE…], signal:HUP[@name:X|@all:X|@pidfile:X], exec:COMMAND, socket:PATH:LINE or restart; in order, may be repeated")
-	fs.DurationVar(&a.CommandTimeout, "notify-timeout", a.CommandTimeout, "time limit of commands and sockets in --notify")
+	fs.DurationVar(&a.CommandTimeout, "notify-timeout", a.CommandTimeout, "time limit for commands and sockets in --notify")
 	fs.StringVar(&a.Confirm, "confirm", "", "URL, body:REGEXP@URL, metric:NAME==NUMBER@URL, metric:NAME>before@URL (also != >= <= <), exec:COMMAND, workers:child|name:X, haproxy:SOCKET, or none")
-	fs.DurationVar(&a.ConfirmTimeout, "confirm-timeout", a.ConfirmTimeout, "time limit of the confirmation")
+	fs.DurationVar(&a.ConfirmTimeout, "confirm-timeout", a.ConfirmTimeout, "time limit for the confirmation")
 	fs.StringVar(&f.app.initialNotify, "initial-notify", string(podsync.NotifyIfChanged), "notify the application of the first set: never, if-changed or always")
-	fs.StringVar(&f.app.stopSignal, "stop-signal", "TERM", "signal that asks the child to end")
-	fs.DurationVar(&f.base.Child.Grace, "stop-grace", f.base.Child.Grace, "time the child has to end before its process group is killed")
+	fs.StringVar(&f.app.stopSignal, "stop-signal", "TERM", "signal that stops the child")
+	fs.DurationVar(&f.base.Child.Grace, "stop-grace", f.base.Child.Grace, "time the child has to exit before the agent kills its process group")
 }
 
 func (f *flags) bindHTTP(fs *pflag.FlagSet) {
 	h := &f.base.App.HTTP
-	fs.StringVar(&h.Method, "http-method", h.Method, "method of the first URL; others have theirs behind them, as all of the --http flags: --notify='URL method=PUT'")
-	fs.StringArrayVar(&h.Headers, "http-header", nil, "header of HTTP requests to the first URL's server, Name: value; may be repeated")
+	fs.StringVar(&h.Method, "http-method", h.Method, "method for the first URL; for other URLs, write this and the other --http options after the URL: --notify='URL method=PUT'")
+	fs.StringArrayVar(&h.Headers, "http-header", nil, "header for HTTP requests to the first URL's server, Name: value; may be repeated")
 	fs.StringVar(&h.Body, "http-body", "", "body of HTTP notifications to the first URL's server")
 	fs.StringVar(&h.Credentials.UsernameFile, "http-username-file", "", "file with the user name for basic authentication")
 	fs.StringVar(&h.Credentials.PasswordFile, "http-password-file", "", "file with the password for basic authentication")
 	fs.StringVar(&h.Credentials.BearerFile, "http-bearer-file", "", "file with a bearer token")
-	fs.StringVar(&h.TLS.CAFile, "http-ca", "", "file with the authority that signed the server's certificate")
+	fs.StringVar(&h.TLS.CAFile, "http-ca", "", "file with the CA certificate that signed the server's certificate")
 	fs.StringVar(&h.TLS.CertFile, "http-cert", "", "file with the client certificate")
 	fs.StringVar(&h.TLS.KeyFile, "http-key", "", "file with the client certificate's key")
-	fs.StringVar(&h.TLS.ServerName, "http-server-name", "", "name in the server's certificate, when it is not the URL's host")
+	fs.StringVar(&h.TLS.ServerName, "http-server-name", "", "name in the server's certificate, if it isn't the URL's host")
 	fs.BoolVar(&h.TLS.Insecure, "http-insecure", false, "accept any server certificate")
 	fs.StringVar(&h.UnixSocket, "http-unix-socket", "", "unix socket to dial instead of the URL's host")
 	fs.StringVar(&f.app.codes, "http-codes", "200-299", "accepted status codes")
-	fs.DurationVar(&h.Timeout, "http-timeout", h.Timeout, "how long an answer is waited for; a request that was sent goes on")
+	fs.DurationVar(&h.Timeout, "http-timeout", h.Timeout, "how long to wait for an answer before it counts as a failure; a sent request stays open")
 }
 
 func (f *flags) bindTiming(fs *pflag.FlagSet) {
 	t := &f.base.Sync.Timing
 	fs.DurationVar(&t.Quiet, "quiet", t.Quiet, "how long the sources must be unchanged before a change is published")
-	fs.DurationVar(&t.MaxWait, "max-wait", t.MaxWait, "longest time to wait for quiet; 0 means no limit")
-	fs.DurationVar(&t.MinInterval, "min-interval", t.MinInterval, "least time between two reloads")
-	fs.DurationVar(&t.Retry, "retry", t.Retry, "first pause after a failed delivery; doubles with each")
-	fs.DurationVar(&t.MaxRetry, "max-retry", t.MaxRetry, "longest pause between tries")
+	fs.DurationVar(&t.MaxWait, "max-wait", t.MaxWait, "maximum time to wait for quiet; 0 means no limit")
+	fs.DurationVar(&t.MinInterval, "min-interval", t.MinInterval, "minimum time between two reloads")
+	fs.DurationVar(&t.Retry, "retry", t.Retry, "pause after the first failed delivery; doubles with each failure")
+	fs.DurationVar(&t.MaxRetry, "max-retry", t.MaxRetry, "maximum pause between attempts")
 	fs.IntVar(&t.MaxFailures, "max-failures", t.MaxFailures, "failed deliveries in a row before the agent is unhealthy or rolls back")
-	fs.DurationVar(&t.StartGrace, "start-grace", t.StartGrace, "how long an application that cannot be asked counts as starting and not as failing")
-	fs.BoolVar(&t.RollBack, "roll-back", false, "put the previous set back after --max-failures")
-	fs.DurationVar(&f.base.Rescan, "rescan", f.base.Rescan, "how often a --directory is looked at although no event came")
-	fs.DurationVar(&f.base.Poll, "poll", f.base.Poll, "how often it is looked at when the node has no inotify left")
+	fs.DurationVar(&t.StartGrace, "start-grace", t.StartGrace, "how long an application that can't be reached counts as starting rather than failing")
+	fs.BoolVar(&t.RollBack, "roll-back", false, "restore the previous set after --max-failures")
+	fs.DurationVar(&f.base.Rescan, "rescan", f.base.Rescan, "how often the agent checks a --directory even without a change event")
+	fs.DurationVar(&f.base.Poll, "poll", f.base.Poll, "how often the agent checks a --directory when the node has no inotify watches left")
 }
 
 // config turns the flags into a configuration. args is the child's command line.
@@ -230,7 +230,7 @@ func (f *flags) setPreset(c *run.Config) error {
 	choice.Child = len(c.Child.Args) > 0
 	p, err := preset.Resolve(f.app.preset, choice)
 	if errors.Is(err, preset.ErrNoSocket) {
-		return fmt.Errorf("%w: give it with --app-socket", err)
+		return fmt.Errorf("%w: set it with --app-socket", err)
 	}
 	if err != nil {
 		return err
@@ -256,8 +256,8 @@ func findChecker(app, check string) error {
 		return err
 	}
 	if _, err := exec.LookPath(args[0]); err != nil {
-		return fmt.Errorf("--app %s: its checker %s is not in this image: run the agent as the application's parent "+
-			"(--install), give another --check, or go without with --no-check", app, args[0])
+		return fmt.Errorf("--app %s: this image doesn't contain the checker %s: run the agent as the application's parent "+
+			"(--install), set another --check, or skip it with --no-check", app, args[0])
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func printHelp(out io.Writer, cmd *cobra.Command, all bool) error {
 		}
 	}
 	if !all {
-		text.WriteString("\nThese are the flags to begin with; --help-all lists all. \"lockstep-sync explain\" before the same flags says what they do.\n")
+		text.WriteString("\nThese are the most common flags; --help-all lists all of them. \"lockstep-sync explain\" with the same flags shows what they do.\n")
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
@@ -84,9 +84,9 @@ func printHelp(out io.Writer, cmd *cobra.Command, all bool) error {
 func newExplainCommand(env Env) *cobra.Command {
 	f := newFlags()
 	cmd := &cobra.Command{
-		Use: "explain [flags] [-- COMMAND ARGS…]", Short: "Say what the same flags would watch, write, run and ask, in order",
-		Long: "Says in order what an agent with these flags would watch, write, run and ask, and does nothing of it. Takes every flag of\n" +
-			"lockstep-sync, and the name of a predecessor for its flags and variables: lockstep-sync explain k8s-sidecar.",
+		Use: "explain [flags] [-- COMMAND ARGS…]", Short: "Show what an agent with the same flags would watch, write, run and query",
+		Long: "Shows, in order, what an agent with these flags would watch, write, run and query, without doing it. Accepts every flag of\n" +
+			"lockstep-sync, and the name of a replaced program with its flags and variables: lockstep-sync explain k8s-sidecar.",
 		Args: checkArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			config, err := f.config(args, env.Lookup)

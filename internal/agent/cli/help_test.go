@@ -51,15 +51,15 @@ func TestExplain(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "config")
 	stdout, stderr, code := run(t, "explain", "--configmap=web/app", "--root="+root, "--check=app -t {dir}", "--notify=http://me:hunter2@127.0.0.1:9090/-/reload?token=hunter2",
 		"--http-header=X-Key: hunter2", "--notify=http://other/x bearer-file=/token timeout=3s", "--confirm=metric:up==1@http://127.0.0.1:9090/metrics", "--roll-back", "--health-addr=:8080")
-	want := `watch    configmap/web/app, which has to exist
+	want := `watch    configmap/web/app, which must exist
 wait     for 250ms without a change, at most 2s
-stage    the whole set beside the one in place
+stage    the complete set next to the current one
 check    with app -t {dir}, within 30s
 write    ` + root + `, layout links, files 0644, directories 0755
 notify   POST http://127.0.0.1:9090/-/reload, within 10s, header X-Key
 notify   POST http://other/x, within 3s, bearer token from /token
 confirm  GET http://127.0.0.1:9090/metrics, within 10s, header X-Key until metric up==1, for 30s
-failure  again after 500ms, growing to 30s; after 5 failures the previous set is restored
+failure  retry after 500ms, growing to 30s; after 5 failures the previous set is restored
 serve    /healthz, /readyz, /startupz and /metrics on :8080
 `
 	if stdout != want || code != 0 {

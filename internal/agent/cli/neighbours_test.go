@@ -83,7 +83,7 @@ func TestSlowReload(t *testing.T) {
 	a.WantFiles(map[string]string{"a": "1"})
 	agentkit.Write(t, filepath.Join(source, "a"), "2")
 	body := a.WantProbe("/healthz/application", http.StatusServiceUnavailable)
-	if !strings.Contains(body, "sent, and not answered within "+brief) {
+	if !strings.Contains(body, "sent, not answered within "+brief) {
 		t.Errorf("health says %s", body)
 	}
 	if reloads, _ := app.counted(); reloads != 1 {
@@ -175,7 +175,7 @@ func TestOutputIsInTheStatusOnly(t *testing.T) {
 			}
 			a := run(t, append([]string{"--directory=" + source, "--file-mode=0640"}, args...)...)
 			if strings.HasPrefix(name, "check") {
-				if code := a.ExitCode(t, agentkit.Patience); code != 1 || !strings.Contains(a.Stderr(), "what it printed is in the status file") {
+				if code := a.ExitCode(t, agentkit.Patience); code != 1 || !strings.Contains(a.Stderr(), "to see its output, run") {
 					t.Errorf("code %d: %s", code, a.Stderr())
 				}
 			} else {
@@ -252,7 +252,7 @@ func TestDriftIsPutBackAtAStart(t *testing.T) {
 			}
 			a = agentkit.RunIn(t, a.Root, args...)
 			a.WantFiles(map[string]string{"a": "1", "b": "1"})
-			a.WantLog("the published files are not as they were: generation ")
+			a.WantLog("the published files have changed: generation ")
 			labtest.Eventually(t, agentkit.Patience, func() (bool, string) { return app.count() == 1, a.Stderr() })
 		})
 	}

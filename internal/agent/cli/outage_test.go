@@ -120,7 +120,7 @@ func TestBlackHole(t *testing.T) {
 	h.open.Store(true)
 	c.configMap("app", map[string]string{"a": "2"})
 	body := a.WantProbe("/healthz", http.StatusServiceUnavailable)
-	if !strings.Contains(body, "nothing heard of configmap/"+c.namespace+"/app") {
+	if !strings.Contains(body, "configmap/"+c.namespace+"/app has been silent for") {
 		t.Errorf("healthz says %s", body)
 	}
 	a.WantProbe("/healthz/application", http.StatusOK)

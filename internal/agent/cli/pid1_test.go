@@ -292,7 +292,7 @@ func TestChildIsNotStartedWithRefusedFiles(t *testing.T) {
 		"--root=" + filepath.Join(t.TempDir(), "x"), "--directory=" + source,
 		"--check=sh -c 'echo line 7 is wrong; exit 1'", "--", "echo", "started",
 	}})
-	if code != 1 || stdout != "" || !strings.Contains(stderr, "the check refused the first set: run sh: exit status 1; what it printed is in the status file") {
+	if code != 1 || stdout != "" || !strings.Contains(stderr, "the check refused the first set: run sh: exit status 1; to see its output, run") {
 		t.Errorf("code %d: %s %s", code, stdout, stderr)
 	}
 }
@@ -351,7 +351,7 @@ func TestSignalToAnotherUsersProcess(t *testing.T) {
 		"--notify=signal:HUP@pidfile:" + pidfile, "--max-failures=1",
 	}}), root, addr)
 	body := a.WantProbe("/healthz", http.StatusServiceUnavailable)
-	for _, want := range []string{"belongs to uid 0 and the agent is uid 12345", "the capability KILL (SYS_PTRACE is not needed)"} {
+	for _, want := range []string{"belongs to uid 0 and the agent is uid 12345", "the KILL capability to the agent (SYS_PTRACE is not needed)"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q lacks %q", body, want)
 		}

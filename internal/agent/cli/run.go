@@ -89,7 +89,7 @@ type predecessor struct {
 }
 
 func predecessors() map[string]predecessor {
-	byFlag, byVariable := advice{kubeconfig: "give --kubeconfig"}, advice{kubeconfig: "set KUBECONFIG"}
+	byFlag, byVariable := advice{kubeconfig: "use --kubeconfig"}, advice{kubeconfig: "set KUBECONFIG"}
 	return map[string]predecessor{
 		configcontroller.Name:      {configcontroller.Short, configcontroller.Parse, configcontroller.Usage, byFlag},
 		configcontroller.ImageName: {configcontroller.ImageShort, configcontroller.ParseImage, configcontroller.Usage, byFlag},
@@ -151,7 +151,7 @@ func (a advice) addTo(err error) error {
 	_, missing := errors.AsType[*podsync.MissingError](err)
 	switch {
 	case refused:
-		return fmt.Errorf("the check refused the first set: %w; what it printed is in the status file, which \"lockstep-sync status --root=…\" shows", err)
+		return fmt.Errorf("the check refused the first set: %w; to see its output, run \"lockstep-sync status --root=…\"", err)
 	case missing && a.missing != "":
 		return fmt.Errorf("%w, %s", err, a.missing)
 	case errors.Is(err, rest.ErrNotInCluster) && a.kubeconfig != "":
@@ -204,10 +204,10 @@ func newRootCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lockstep-sync [flags] [-- COMMAND ARGS…]",
 		Short: "Keep a pod's files in step with ConfigMaps and Secrets, and the application in step with the files",
-		Long: "Keeps a directory equal to ConfigMaps, Secrets or a mounted directory: staged, checked, published atomically,\n" +
-			"the application notified and queried. With a command after -- the agent is its parent process.\n\n" +
-			"In the place of another program it takes that one's command line and variables, as an executable of\n" +
-			"its name or as \"lockstep-sync NAME\", which lists them with --help:\n\n" + strings.TrimSuffix(predecessorTable(), "\n"),
+		Long: "Keeps a directory equal to ConfigMaps, Secrets or a mounted directory. The agent stages and checks each change,\n" +
+			"publishes it in one step, notifies the application and queries it. With a command after --, the agent is its parent process.\n\n" +
+			"It can replace another program, with that program's command line and variables: start it under the program's name,\n" +
+			"or as \"lockstep-sync NAME\", which lists them with --help:\n\n" + strings.TrimSuffix(predecessorTable(), "\n"),
 		SilenceErrors: true, SilenceUsage: true,
 		Args: checkArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -246,7 +246,7 @@ func checkArgs(cmd *cobra.Command, args []string) error {
 	case dash < 0 && len(args) > 0:
 		return usageError{fmt.Errorf("%w; the application's command comes after --", commandline.UnknownCommand(cmd.Root(), args[0], predecessorNames()))}
 	case dash == 0 && len(args) == 0:
-		return usageError{errors.New("there is no command after --: write it there, or leave -- out for sidecar mode")}
+		return usageError{errors.New("there is no command after --: add one, or omit -- for sidecar mode")}
 	case dash > 0:
 		return usageError{fmt.Errorf("unexpected argument %q before --", args[0])}
 	}
@@ -262,7 +262,7 @@ func runNative(cmd *cobra.Command, env Env, f *flags, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	native := advice{missing: "or wait for it with --wait-for-sources", kubeconfig: "give --kubeconfig or set KUBECONFIG"}
+	native := advice{missing: "or use --wait-for-sources to wait for it", kubeconfig: "use --kubeconfig or set KUBECONFIG"}
 	return native.addTo(runAgent(cmd.Context(), env, config, f.log))
 }
 
@@ -276,7 +276,7 @@ func reportVariables(env Env, flags *pflag.FlagSet) {
 	unknown := commandline.UnknownVariables(env.Environ(), nil)
 	flags.VisitAll(func(f *pflag.Flag) {
 		if variable := commandline.Variable(f.Name); slices.Contains(unknown, variable) {
-			fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not read: give --%s\n", variable, f.Name)
+			fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not read: use --%s\n", variable, f.Name)
 		}
 	})
 }

@@ -77,22 +77,22 @@ func newStatusCommand(env Env) *cobra.Command {
 				err = printStatus(env.Stdout, s)
 			}
 			if check && !s.Healthy {
-				return errors.Join(err, errors.New("the application does not run the published set"))
+				return errors.Join(err, errors.New("the application isn't running the published set"))
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&root, "root", "", "directory that the agent publishes into")
+	cmd.Flags().StringVar(&root, "root", "", "directory the agent publishes into")
 	cmd.Flags().StringVar(&layout, "layout", string(volume.Links), "the agent's --layout")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 when the application is known not to run the published set, as /healthz/application; for exec probes")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 when /healthz/application would fail: the application is known not to run the published set; for exec probes")
 	return cmd
 }
 
 func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, error) {
 	var s podsync.Status
 	if root == "" {
-		return s, nil, usageError{errors.New("give the agent's --root, and its --layout when that is exchange; an agent without a root keeps no status file")}
+		return s, nil, usageError{errors.New("set --root to the agent's, and --layout if the agent's is exchange; an agent without a root doesn't keep a status file")}
 	}
 	if !layout.Known() {
 		return s, nil, usageError{fmt.Errorf("layout %q: want links, exchange or files", layout)}
@@ -155,7 +155,7 @@ func unconfirmed(s podsync.Status) string {
 	case s.Initial == s.Published:
 		return "the application reads the published set when it starts"
 	case s.Delivered == s.Published:
-		return "the application was notified of the published set and is not queried"
+		return "the application was notified of the published set, and no confirmation is configured"
 	}
 	return ""
 }

@@ -79,7 +79,7 @@ func TestSelectorKinds(t *testing.T) {
 func TestVariablesAreNotRead(t *testing.T) {
 	_, stderr, code := runWith(t, []string{"LOCKSTEP_ROOT=hunter2", "LOCKSTEP_INPUTS=x", "LOCKSTEP_SERVICE_HOST=10.0.0.1", "LOCKSTEP_IMAGES=true"},
 		"--directory="+t.TempDir(), "--root="+filepath.Join(t.TempDir(), "root"), "--once", "--log-level=error")
-	if want := "Warning: environment variable LOCKSTEP_ROOT is not read: give --root\n"; code != 0 || stderr != want {
+	if want := "Warning: environment variable LOCKSTEP_ROOT is not read: use --root\n"; code != 0 || stderr != want {
 		t.Errorf("code %d, said %q, want %q", code, stderr, want)
 	}
 }

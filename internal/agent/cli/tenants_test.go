@@ -58,11 +58,11 @@ func TestMaxSize(t *testing.T) {
 
 	c.apply(object{kind: "ConfigMap", name: "two", labels: on, data: map[string]string{"two": large}})
 	a.WantStatus("a refusal", func(s podsync.Status) bool {
-		return s.Reason == podsync.SetTooLarge && s.Degraded && strings.Contains(s.Message, "the sources have 16.0 KiB and the limit of a set is 12.0 KiB")
+		return s.Reason == podsync.SetTooLarge && s.Degraded && strings.Contains(s.Message, "the sources total 16.0 KiB and the limit is 12.0 KiB")
 	})
 	a.WantFiles(map[string]string{"one": large})
 	a.WantMetric("lockstep_sync_source_bytes", "16384")
-	a.WantLog("the sources are too large, and the published set stays")
+	a.WantLog("the sources are too large; the published set stays")
 
 	c.apply(object{kind: "ConfigMap", name: "one", labels: on, data: map[string]string{"one": "small"}})
 	a.WantFiles(map[string]string{"one": "small", "two": large})

@@ -73,7 +73,7 @@ func (r *runner) forward(sig unix.Signal) (stop bool) {
 		return false // signals of the kernel and the Go runtime
 	}
 	if err := r.child.Signal(sig); err != nil {
-		r.log.Debug("a signal was not passed on", "error", err)
+		r.log.Debug("cannot forward a signal", "error", err)
 	}
 	return false
 }

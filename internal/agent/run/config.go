@@ -169,12 +169,12 @@ func (c Config) Validate() error {
 	case c.Volume.Root != "":
 		mistakes = append(mistakes, c.Volume.Validate())
 	case len(c.Selectors) > 0:
-		mistakes = append(mistakes, errors.New("the root directory is missing: give --root"))
+		mistakes = append(mistakes, errors.New("the root directory is missing: set --root"))
 	}
 	if len(c.Child.Args) > 0 {
 		mistakes = append(mistakes, c.Child.Validate())
 		if c.Sync.Once {
-			mistakes = append(mistakes, errors.New("--once ends after publishing and starts no command: leave out --once or what is after --"))
+			mistakes = append(mistakes, errors.New("--once exits after publishing and doesn't start a command: omit --once or the command after --"))
 		}
 	}
 	if c.HealthAddr != "" {
@@ -195,7 +195,7 @@ func (c Config) checkPlaces() error {
 	var mistakes []error
 	for _, dir := range c.Directories {
 		if place := resolved(dir); within(place, root) || within(root, place) {
-			mistakes = append(mistakes, fmt.Errorf("--directory %s and --root %s are inside one another: give each a place of its own", dir, c.Volume.Root))
+			mistakes = append(mistakes, fmt.Errorf("--directory %s and --root %s contain one another: use separate directories", dir, c.Volume.Root))
 		}
 	}
 	return errors.Join(mistakes...)

@@ -29,7 +29,7 @@ func (c Config) Describe() []Step {
 		steps = append(steps, Step{"start", strings.Join(c.Child.Args, " ") + ", after the first set" + c.stopNote()})
 	}
 	if c.Sync.Once {
-		return append(steps, Step{"end", "after the first set; the application is neither notified nor queried"})
+		return append(steps, Step{"end", "after the first set, without notifying the application"})
 	}
 	steps = append(steps, c.describeApplication()...)
 	if c.HealthAddr != "" {
@@ -43,9 +43,9 @@ func (c Config) sourceNote(s podsync.Source) string {
 	case !s.Named:
 		return ""
 	case c.Sync.WaitForSources:
-		return ", which is waited for"
+		return ", waiting until it exists"
 	default:
-		return ", which has to exist"
+		return ", which must exist"
 	}
 }
 
@@ -61,26 +61,26 @@ func (c Config) describeSources() []Step {
 	}
 	add("watch", c.Kube.Kubeconfig != "" && len(c.Selectors) > 0, "with the kubeconfig %s", c.Kube.Kubeconfig)
 	add("watch", c.Kube.Context != "" && len(c.Selectors) > 0, "in the context %s", c.Kube.Context)
-	add("watch", c.Sync.Stall != d.Sync.Stall, "unhealthy after %s without a sign of life", c.Sync.Stall)
-	add("watch", c.Rescan != d.Rescan, "each directory every %s, although no event came", c.Rescan)
-	add("watch", c.Poll != d.Poll, "each directory every %s where the node has no inotify left", c.Poll)
-	add("deleted", c.Sync.OnDelete == podsync.DeleteKeeps, "objects keep their files")
-	add("deleted", c.Sync.OnDelete == podsync.DeleteRemoves, "objects take their files with them")
+	add("watch", c.Sync.Stall != d.Sync.Stall, "unhealthy after %s of silence", c.Sync.Stall)
+	add("watch", c.Rescan != d.Rescan, "each directory every %s, even without a change event", c.Rescan)
+	add("watch", c.Poll != d.Poll, "each directory every %s when the node has no inotify watches left", c.Poll)
+	add("deleted", c.Sync.OnDelete == podsync.DeleteKeeps, "keep the object's files")
+	add("deleted", c.Sync.OnDelete == podsync.DeleteRemoves, "remove the object's files")
 	r := c.Sync.Rules
-	add("take", len(r.Include) > 0, "only keys that match %s", strings.Join(r.Include, " or "))
-	add("take", len(r.Exclude) > 0, "no keys that match %s", strings.Join(r.Exclude, " or "))
+	add("files", len(r.Include) > 0, "only keys that match %s", strings.Join(r.Include, " or "))
+	add("files", len(r.Exclude) > 0, "no keys that match %s", strings.Join(r.Exclude, " or "))
 	for _, item := range r.Items {
-		add("take", item.Object == "", "key %s as %s", item.Key, item.Path)
-		add("take", item.Object != "", "key %s of %s as %s", item.Key, item.Object, item.Path)
+		add("files", item.Object == "", "key %s as %s", item.Key, item.Path)
+		add("files", item.Object != "", "key %s of %s as %s", item.Key, item.Object, item.Path)
 	}
-	add("take", r.Shared, "a file from the namespace that had it first, where two have the same")
-	add("take", r.Separator != "", "%s in a key as a slash", r.Separator)
-	add("take", c.SubdirAnnotation != "", "the directory that an object names in its annotation %s", c.SubdirAnnotation)
-	add("take", r.Collision == filemap.Prefix, "every file with namespace, kind and name of its object before its name")
-	add("take", r.Collision == filemap.FirstWins, "the first object by name where two of a namespace have the same file")
-	add("take", r.MaxBytes != d.Sync.Rules.MaxBytes && r.MaxBytes > 0, "at most %s in all", filemap.Bytes(r.MaxBytes))
-	add("take", r.Share > 0, "at most %s from one namespace", filemap.Bytes(r.Share))
-	add("take", r.MaxBytes == 0, "everything, however large")
+	add("files", r.Shared, "when namespaces contain the same file, the one from the namespace that had it first")
+	add("files", r.Separator != "", "%s in a key becomes a slash", r.Separator)
+	add("files", c.SubdirAnnotation != "", "below the directory in an object's annotation %s", c.SubdirAnnotation)
+	add("files", r.Collision == filemap.Prefix, "with the object's namespace, kind and name as a prefix")
+	add("files", r.Collision == filemap.FirstWins, "when objects of a namespace contain the same file, the one from the first object by name")
+	add("files", r.MaxBytes != d.Sync.Rules.MaxBytes && r.MaxBytes > 0, "at most %s in total", filemap.Bytes(r.MaxBytes))
+	add("files", r.Share > 0, "at most %s from one namespace", filemap.Bytes(r.Share))
+	add("files", r.MaxBytes == 0, "of any size")
 	return steps
 }
 
@@ -90,7 +90,7 @@ func (c Config) describeFiles() []Step {
 		check.What = fmt.Sprintf("with %s, within %s", application.Command(c.App.Check, true), c.App.CheckTimeout)
 	}
 	if c.Sync.ReadOnly {
-		return []Step{c.describeWait(), check, {"write", "nothing: the files are where the application reads them"}}
+		return []Step{c.describeWait(), check, {"write", "nothing: the application reads the files where they are"}}
 	}
 	v := c.Volume
 	write := []string{fmt.Sprintf("%s, layout %s, files %#o, directories %#o", v.Root, v.Layout, uint32(v.FileMode), uint32(v.DirMode))}
@@ -100,15 +100,15 @@ func (c Config) describeFiles() []Step {
 	}{
 		{v.UID >= 0, fmt.Sprintf("owner %d", v.UID)},
 		{v.GID >= 0, fmt.Sprintf("group %d", v.GID)},
-		{v.Overwrite, "over files of others"},
-		{v.Durable, "synced to the disk"},
+		{v.Overwrite, "replacing files that other programs wrote"},
+		{v.Durable, "synced to disk"},
 		{v.Grace != Default().Volume.Grace, fmt.Sprintf("a replaced set stays for %s", v.Grace)},
 	} {
 		if note.said {
 			write = append(write, note.text)
 		}
 	}
-	return []Step{c.describeWait(), {"stage", "the whole set beside the one in place"}, check, {"write", strings.Join(write, ", ")}}
+	return []Step{c.describeWait(), {"stage", "the complete set next to the current one"}, check, {"write", strings.Join(write, ", ")}}
 }
 
 func (c Config) describeWait() Step {
@@ -150,9 +150,9 @@ func (c Config) describeApplication() []Step {
 	}
 	switch c.Sync.InitialNotify {
 	case podsync.NotifyAlways:
-		steps = append(steps, Step{"notify", "of the first set too, each time the agent starts"})
+		steps = append(steps, Step{"notify", "for the first set too, each time the agent starts"})
 	case podsync.NotifyNever:
-		steps = append(steps, Step{"notify", "not of the first set"})
+		steps = append(steps, Step{"notify", "not for the first set"})
 	case podsync.NotifyIfChanged:
 	}
 	if c.App.Confirm != "" {
@@ -171,9 +171,9 @@ func (c Config) describeFailure() string {
 	if t.MaxFailures != 1 {
 		failures = fmt.Sprintf("%d failures", t.MaxFailures)
 	}
-	text := fmt.Sprintf("again after %s, growing to %s; after %s %s", t.Retry, t.MaxRetry.Round(time.Millisecond), failures, then)
+	text := fmt.Sprintf("retry after %s, growing to %s; after %s %s", t.Retry, t.MaxRetry.Round(time.Millisecond), failures, then)
 	if t.StartGrace != Default().Sync.Timing.StartGrace {
-		text += fmt.Sprintf("; one that cannot be reached counts as starting for %s", t.StartGrace)
+		text += fmt.Sprintf("; an application that can't be reached counts as starting for %s", t.StartGrace)
 	}
 	return text
 }

@@ -20,16 +20,16 @@ func (r *runner) serveHealth(ctx context.Context, helpers *sync.WaitGroup) (func
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.config.HealthAddr)
 	if r.config.HealthOptional && errors.Is(err, unix.EADDRINUSE) {
-		r.log.Warn("there is no health port: it is taken by another process of the pod; set HEALTH_PORT to have one", "address", r.config.HealthAddr)
+		r.log.Warn("not serving probes: another process in the pod uses the port; set HEALTH_PORT to use another one", "address", r.config.HealthAddr)
 		return func() {}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("serve probes on %s: %w; name another address with --health-addr", r.config.HealthAddr, err)
+		return nil, fmt.Errorf("serve probes on %s: %w; set another address with --health-addr", r.config.HealthAddr, err)
 	}
 	server := &http.Server{Handler: r.agent.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second}
 	helpers.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			r.log.Error("probes are not served any more", "error", err)
+			r.log.Error("stopped serving probes", "error", err)
 		}
 	})
 	r.log.Info("serving probes", "address", listener.Addr().String())

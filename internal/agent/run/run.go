@@ -188,7 +188,7 @@ func (r *runner) run(ctx context.Context) error {
 	if r.child != nil || os.Getpid() == 1 {
 		helpers.Go(func() {
 			if err := r.parent.ReapOrphans(ctx); err != nil {
-				r.log.Warn("orphans are not reaped", "error", err)
+				r.log.Warn("cannot reap orphans", "error", err)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 	scan()
 	for ctx.Err() == nil {
 		err := dirwatch.Watch(ctx, dir, dirwatch.Options{Rescan: r.config.Rescan, Poll: r.config.Poll, Polling: func(err error) {
-			r.log.Warn("the node has no inotify left, looking regularly instead", "directory", dir, "every", r.config.Poll, "error", err)
+			r.log.Warn("the node has no inotify watches left, checking regularly instead", "directory", dir, "every", r.config.Poll, "error", err)
 		}}, scan)
 		if ctx.Err() != nil {
 			return

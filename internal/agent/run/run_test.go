@@ -70,11 +70,11 @@ func TestValidate(t *testing.T) {
 		"no source":           {why: "there is nothing to do", set: func(c *Config) { c.Volume.Root = "/r" }, wantErr: "no source"},
 		"root in its directory": {
 			why: "the agent would follow its own files",
-			set: func(c *Config) { c.Directories, c.Volume.Root = []string{"/a"}, "/a/out" }, wantErr: "are inside one another",
+			set: func(c *Config) { c.Directories, c.Volume.Root = []string{"/a"}, "/a/out" }, wantErr: "contain one another",
 		},
 		"directory in its root": {
 			why: "the agent would publish into what it follows",
-			set: func(c *Config) { c.Directories, c.Volume.Root = []string{"/a/in"}, "/a" }, wantErr: "are inside one another",
+			set: func(c *Config) { c.Directories, c.Volume.Root = []string{"/a/in"}, "/a" }, wantErr: "contain one another",
 		},
 		"roll-back of a mounted directory": {
 			why: "somebody else publishes there",
@@ -202,7 +202,7 @@ func TestAHealthPortThatIsTaken(t *testing.T) {
 			t.Errorf("optional %v: error %v, want %q", optional, err, want)
 		}
 		_, missing := os.Stat(filepath.Join(config.Volume.Root, "a"))
-		if said := strings.Contains(log.String(), "there is no health port"); said != optional || (missing == nil) != optional {
+		if said := strings.Contains(log.String(), "not serving probes"); said != optional || (missing == nil) != optional {
 			t.Errorf("optional %v: the file is there: %v, the log is\n%s", optional, missing == nil, log)
 		}
 	}

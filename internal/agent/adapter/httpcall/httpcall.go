@@ -80,7 +80,7 @@ func (o Options) Validate() error {
 		mistakes = append(mistakes, fmt.Errorf("HTTP timeout %s: want a positive time", o.Timeout))
 	}
 	if (o.TLS.CertFile == "") != (o.TLS.KeyFile == "") {
-		mistakes = append(mistakes, errors.New("a client certificate needs both its file and its key file"))
+		mistakes = append(mistakes, errors.New("a client certificate requires both its file and its key file"))
 	}
 	return errors.Join(mistakes...)
 }
@@ -114,7 +114,7 @@ type StatusError struct {
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("answered %d %s", e.Code, e.Text)
 	if e.Location != "" {
-		text += " and points to " + e.Location + ", which is not followed: name the address that answers"
+		text += " and points to " + e.Location + ", which the agent does not follow: use that address"
 	}
 	return text
 }
@@ -324,7 +324,7 @@ func (o Options) tls() (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the CA file %s holds no certificate", o.TLS.CAFile)
+			return nil, fmt.Errorf("the CA file %s doesn't contain a certificate", o.TLS.CAFile)
 		}
 	}
 	if o.TLS.CertFile == "" {

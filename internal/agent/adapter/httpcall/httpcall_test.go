@@ -150,7 +150,7 @@ func TestRedirectsOnTheSameHost(t *testing.T) {
 		"the last answer":     {server.URL + "/broken?code=307", "POST /broken/", "answered 500"},
 		"for ever":            {server.URL + "/loop/", "", "redirected more than 10 times"},
 		"another port":        {other.URL + "/port", "POST /reload/", ""},
-		"another host's name": {other.URL + "/name", "", "answered 307 Temporary Redirect and points to " + named + "/reload/, which is not followed"},
+		"another host's name": {other.URL + "/name", "", "answered 307 Temporary Redirect and points to " + named + "/reload/, which the agent does not follow"},
 	} {
 		got.Store("")
 		o := options(c.url)
@@ -175,7 +175,7 @@ func TestSend(t *testing.T) {
 	o.Timeout = 500 * time.Millisecond // even a slow machine sends a request in that time
 	err := httpcall.Send(t.Context(), o)
 	late, ok := errors.AsType[*httpcall.UnansweredError](err)
-	if !ok || !strings.Contains(err.Error(), "sent, and not answered within 500ms") {
+	if !ok || !strings.Contains(err.Error(), "sent, not answered within 500ms") {
 		t.Fatalf("error %v", err)
 	}
 	close(release)
@@ -341,7 +341,7 @@ func TestAsk(t *testing.T) {
 // A line may hold a password.
 func TestAskShowsTheFirstWordOnly(t *testing.T) {
 	_, err := httpcall.Ask(t.Context(), filepath.Join(t.TempDir(), "s"), "auth hunter2\tmore", patience)
-	if err == nil || !strings.Contains(err.Error(), "ask auth … on the socket") || strings.Contains(err.Error(), "hunter2") {
+	if err == nil || !strings.Contains(err.Error(), "send auth … to the socket") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error %v", err)
 	}
 }

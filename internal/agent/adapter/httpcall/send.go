@@ -23,7 +23,7 @@ type UnansweredError struct {
 
 // Error states that the request was sent.
 func (e *UnansweredError) Error() string {
-	return fmt.Sprintf("%s: sent, and not answered within %s", e.name, e.Timeout)
+	return fmt.Sprintf("%s: sent, not answered within %s", e.name, e.Timeout)
 }
 
 // Send makes a request and ignores the body of the answer. A timeout after the request was

@@ -15,7 +15,7 @@ type SilentError struct{ Timeout time.Duration }
 
 // Error states that the line was sent.
 func (e *SilentError) Error() string {
-	return fmt.Sprintf("sent, and not answered within %s", e.Timeout)
+	return fmt.Sprintf("sent, not answered within %s", e.Timeout)
 }
 
 // Ask sends one line to a unix socket and returns the answer until the other side closes.
@@ -24,7 +24,7 @@ func (e *SilentError) Error() string {
 func Ask(ctx context.Context, socket, line string, timeout time.Duration) (string, error) {
 	answer, err := ask(ctx, socket, line, timeout)
 	if err != nil {
-		return "", fmt.Errorf("ask %s on the socket %s: %w", firstWord(line), socket, noAnswer(err))
+		return "", fmt.Errorf("send %s to the socket %s: %w", firstWord(line), socket, noAnswer(err))
 	}
 	return answer, nil
 }

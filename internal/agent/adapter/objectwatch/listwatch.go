@@ -55,7 +55,7 @@ func (w *Watcher) report(ctx context.Context, s Selector, verb string, err error
 		return
 	}
 	if s.Name != "" && apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%w: following one object needs the verbs list and watch, for which resourceNames: [%s] is enough; get alone is not", err, s.Name)
+		err = fmt.Errorf("%w: following one object requires the verbs list and watch, which may be limited to resourceNames: [%s]; get is not enough", err, s.Name)
 	}
 	w.sink.Failed(s.String(), fmt.Errorf("%s %s: %w", verb, s, err))
 }

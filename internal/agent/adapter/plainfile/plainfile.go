@@ -96,7 +96,7 @@ func readAll(f *os.File, limit int64) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(raw)) > limit {
-		return nil, fmt.Errorf("%s has more than %d bytes", f.Name(), limit)
+		return nil, fmt.Errorf("%s is larger than %d bytes", f.Name(), limit)
 	}
 	return raw, err
 }
@@ -140,7 +140,7 @@ func (d dirs) ReadDir(name string) ([]fs.DirEntry, error) {
 		err = nil // an empty directory
 	}
 	if len(entries) > maxEntries {
-		return nil, fmt.Errorf("%s has more than %d entries", f.Name(), maxEntries)
+		return nil, fmt.Errorf("%s contains more than %d entries", f.Name(), maxEntries)
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err

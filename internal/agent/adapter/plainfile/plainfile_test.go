@@ -82,7 +82,7 @@ func TestFilesAndDirectories(t *testing.T) {
 	if raw, err := plainfile.ReadIn(root, "a", 5); err != nil || string(raw) != "12345" {
 		t.Errorf("read %q, %v", raw, err)
 	}
-	if _, err := plainfile.ReadIn(root, "a", 4); err == nil || !strings.Contains(err.Error(), "has more than 4 bytes") {
+	if _, err := plainfile.ReadIn(root, "a", 4); err == nil || !strings.Contains(err.Error(), "is larger than 4 bytes") {
 		t.Errorf("beyond the limit: %v", err)
 	}
 	var names []string

@@ -167,7 +167,7 @@ func (c *Child) Signal(sig unix.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.running() {
-		return &AbsentError{fmt.Errorf("signal %s to the application: it does not run", unix.SignalName(sig))}
+		return &AbsentError{fmt.Errorf("signal %s to the application: it isn't running", unix.SignalName(sig))}
 	}
 	if err := c.cmd.Process.Signal(sig); err != nil {
 		return fmt.Errorf("signal %s to the application: %w", unix.SignalName(sig), err)

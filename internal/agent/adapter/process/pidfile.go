@@ -50,7 +50,7 @@ func readPidfile(name string) (pid int, written time.Time, err error) {
 	first, _, _ := strings.Cut(strings.TrimSpace(string(raw)), "\n")
 	pid, err = strconv.Atoi(first)
 	if err != nil || pid <= 0 {
-		return 0, written, &AbsentError{fmt.Errorf("%s holds no process number", name)}
+		return 0, written, &AbsentError{fmt.Errorf("%s doesn't contain a process ID", name)}
 	}
 	return pid, written, nil
 }
@@ -66,7 +66,7 @@ func refuseStale(pid int, written time.Time) error {
 	if !ok || written.IsZero() || began.Before(written.Add(clockDoubt)) {
 		return nil
 	}
-	return &AbsentError{fmt.Errorf("the pidfile is older than process %d, which began %s after it was written: it is stale",
+	return &AbsentError{fmt.Errorf("the pidfile is stale: process %d started %s after it was written",
 		pid, began.Sub(written).Round(time.Second))}
 }
 

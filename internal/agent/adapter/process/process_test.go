@@ -233,7 +233,7 @@ func TestAStalePidfile(t *testing.T) {
 		}
 		err := Signal(Target{Pidfile: pidfile}, unix.SIGHUP)
 		_, absent := errors.AsType[*AbsentError](err)
-		if absent != stale || (stale && !strings.Contains(err.Error(), "the pidfile is older than process")) {
+		if absent != stale || (stale && !strings.Contains(err.Error(), "the pidfile is stale: process")) {
 			t.Errorf("written %s after the beginning: error %v", written.Sub(began), err)
 		}
 	}

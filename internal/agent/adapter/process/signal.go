@@ -40,7 +40,7 @@ type Target struct {
 // Validate reports a target that doesn't select a process.
 func (t Target) Validate() error {
 	if (t.Pidfile == "") == (t.Name == "") {
-		return errors.New("a signal needs either a pidfile or a process name")
+		return errors.New("a signal requires either a pidfile or a process name")
 	}
 	return nil
 }
@@ -117,8 +117,8 @@ func (h handle) signal(sig unix.Signal) error {
 		return &AbsentError{fmt.Errorf("process %d: %w", h.pid, err)}
 	}
 	if errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("pid %d belongs to uid %d and the agent is uid %d: run both with the same runAsUser, or give the agent "+
-			"the capability KILL (SYS_PTRACE is not needed): %w", h.pid, uidOf(h.pid), os.Getuid(), err)
+		return fmt.Errorf("pid %d belongs to uid %d and the agent is uid %d: run both with the same runAsUser, or add the "+
+			"KILL capability to the agent (SYS_PTRACE is not needed): %w", h.pid, uidOf(h.pid), os.Getuid(), err)
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func openByName(t Target) ([]handle, error) {
 		return nil, &AbsentError{errors.New("no such process; the pod needs shareProcessNamespace: true for processes of other containers")}
 	}
 	if len(found) > 1 && !t.All {
-		return nil, fmt.Errorf("%d processes match (%v): name one by a pidfile, or allow all of them", len(found), found)
+		return nil, fmt.Errorf("%d processes match (%v): select one with @pidfile:PATH, or signal all of them with @all:NAME", len(found), found)
 	}
 	var handles []handle
 	for _, pid := range found {

@@ -82,7 +82,7 @@ func (e *exchange) refuseMount() error {
 		return err
 	}
 	if root.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 || root.Dev_major != state.Dev_major || root.Dev_minor != state.Dev_minor {
-		return fmt.Errorf("a volume is mounted at %s, and a mount cannot be exchanged: give it a root below, or use the layout links", e.target)
+		return fmt.Errorf("a volume is mounted at %s, and a mount point cannot be exchanged: use a root below it, or the layout links", e.target)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (e *exchange) current() (string, error) {
 		return "", err
 	}
 	if len(entries) > 0 {
-		return "", fmt.Errorf("%s holds files that this agent did not write: give it a root of its own", e.target)
+		return "", fmt.Errorf("%s contains files that this agent didn't write: use a separate root", e.target)
 	}
 	return "", nil
 }

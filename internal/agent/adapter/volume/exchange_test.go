@@ -29,7 +29,7 @@ func TestExchangeRefusesAMountPoint(t *testing.T) {
 			}
 			opts := volume.DefaultOptions(root)
 			opts.Layout = volume.Exchange
-			if v, err := volume.Open(opts, time.Now); err == nil || !strings.Contains(err.Error(), "a mount cannot be exchanged: give it a root below") {
+			if v, err := volume.Open(opts, time.Now); err == nil || !strings.Contains(err.Error(), "a mount point cannot be exchanged: use a root below it") {
 				t.Errorf("%s: error %v", name, err)
 				if v != nil {
 					v.Close()

@@ -74,7 +74,7 @@ func (v *Volume) makeRoomFor(from, to string) ([]string, error) {
 	}
 	for _, name := range names {
 		if err := v.makeRoom(from, to, name); err != nil {
-			return nil, fmt.Errorf("%s was written by another program into a published directory and would vanish: %w", name, err)
+			return nil, fmt.Errorf("another program wrote %s into a published directory, and it would be lost: %w", name, err)
 		}
 	}
 	return names, nil
@@ -89,7 +89,7 @@ func (v *Volume) makeRoom(from, to, name string) error {
 		return errors.New("the new set has the same name: remove it, or rename the key")
 	}
 	if v.opts.Layout == Exchange && v.isDir(source) && !v.mayMove(source) {
-		return fmt.Errorf("uid %d may not move this directory: remove it, make it writable, or use the layout links", os.Getuid())
+		return fmt.Errorf("uid %d isn't allowed to move this directory: remove it, make it writable, or use the layout links", os.Getuid())
 	}
 	made := map[string]bool{}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {

@@ -65,7 +65,7 @@ func TestAFileOfTheApplicationInTheWay(t *testing.T) {
 			write(t, filepath.Join(root, "conf.d", "b"), "mine")
 			id := stage(t, v, map[string]string{"conf.d/a": "2", "conf.d/b": "theirs"})
 			err := v.Publish(id)
-			if err == nil || !strings.Contains(err.Error(), "conf.d/b was written by another program into a published directory and would vanish") {
+			if err == nil || !strings.Contains(err.Error(), "another program wrote conf.d/b into a published directory, and it would be lost") {
 				t.Errorf("error %v", err)
 			}
 			if a, b := read(t, filepath.Join(root, "conf.d", "a")), read(t, filepath.Join(root, "conf.d", "b")); a != "1" || b != "mine" {
@@ -172,7 +172,7 @@ func TestADirectoryOfAnotherUserInAnExchangedRoot(t *testing.T) {
 	}
 	withCapability(t, unix.CAP_KILL, func() {
 		err := v.Publish(stage(t, v, map[string]string{"a": "2"}))
-		if err == nil || !strings.Contains(err.Error(), "may not move this directory: remove it, make it writable, or use the layout links") {
+		if err == nil || !strings.Contains(err.Error(), "isn't allowed to move this directory: remove it, make it writable, or use the layout links") {
 			t.Errorf("error %v", err)
 		}
 	})

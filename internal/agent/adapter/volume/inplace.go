@@ -90,7 +90,7 @@ func (p *inPlace) goBack() error {
 	}
 	id, err := p.current()
 	if _, known := p.list(id); err == nil && id != "" && !known {
-		err = errors.New("it is not known which files the set before had")
+		err = errors.New("the file list of the previous set is not known")
 	}
 	if err == nil {
 		err = p.refuse(id)
@@ -99,14 +99,14 @@ func (p *inPlace) goBack() error {
 		err = p.replace(id)
 	}
 	if err != nil {
-		return fmt.Errorf("files of several sets are in the root: %w", err)
+		return fmt.Errorf("the root contains files of several sets: %w", err)
 	}
 	return nil
 }
 
 func (p *inPlace) swap(id string) error {
 	if _, known := p.list(id); !known {
-		return errors.New("it is not known which files it has")
+		return errors.New("its file list is not known")
 	}
 	if err := p.refuse(id); err != nil {
 		return err

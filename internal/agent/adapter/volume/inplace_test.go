@@ -87,7 +87,7 @@ func TestFilesLeaveOthersAlone(t *testing.T) {
 	wantWalked(t, root, map[string]string{"b.json": "1", "team/mine": "mine", "own": "own"})
 	for _, files := range []map[string]string{{"own": "theirs"}, {"team": "theirs"}, {"own/x": "theirs"}, {"team/mine": "theirs"}} {
 		err := v.Publish(stage(t, v, files))
-		if err == nil || !strings.Contains(err.Error(), "is there but was not written by this agent") {
+		if err == nil || !strings.Contains(err.Error(), "exists, and this agent didn't write it") {
 			t.Errorf("%v: error %v", files, err)
 		}
 	}

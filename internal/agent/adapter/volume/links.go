@@ -35,7 +35,7 @@ func (l *links) current() (string, error) {
 	}
 	id, ours := strings.CutPrefix(target, generationPrefix)
 	if !ours {
-		return "", fmt.Errorf("%s points to %q, which this agent did not write", dataLink, target)
+		return "", fmt.Errorf("%s points to %q, which this agent didn't write", dataLink, target)
 	}
 	return id, nil
 }
@@ -133,7 +133,7 @@ func (l *links) notOurs(names []string) (missing, foreign []string, err error) {
 		case err != nil:
 			return nil, nil, err
 		case !l.overwrite || info.IsDir():
-			return nil, nil, fmt.Errorf("%s is there but was not written by this agent: remove it, use another root, or set overwrite", name)
+			return nil, nil, fmt.Errorf("%s exists, and this agent didn't write it: remove it, use another root, or set overwrite", name)
 		default:
 			foreign = append(foreign, name)
 		}

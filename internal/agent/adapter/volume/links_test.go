@@ -22,7 +22,7 @@ func TestForeignFilesAreNeverTouched(t *testing.T) {
 
 	id := stage(t, v, map[string]string{"foreign.txt": "ours"})
 	err := v.Publish(id)
-	if err == nil || !strings.Contains(err.Error(), "foreign.txt is there but was not written by this agent") {
+	if err == nil || !strings.Contains(err.Error(), "foreign.txt exists, and this agent didn't write it") {
 		t.Errorf("publishing over a foreign file: %v", err)
 	}
 	wantVisible(t, root, map[string]string{"foreign.txt": "mine", "b": "3"})
@@ -50,7 +50,7 @@ func TestARefusedSetLeavesNoLinks(t *testing.T) {
 	put(t, v, map[string]string{"a": "1"})
 	write(t, filepath.Join(root, "z"), "mine")
 	id := stage(t, v, map[string]string{"a": "2", "b": "2", "z": "2"})
-	if err := v.Publish(id); err == nil || !strings.Contains(err.Error(), "z is there but was not written by this agent") {
+	if err := v.Publish(id); err == nil || !strings.Contains(err.Error(), "z exists, and this agent didn't write it") {
 		t.Errorf("error %v", err)
 	}
 	if diff := cmp.Diff([]string{"a", "z"}, names(t, root)); diff != "" {

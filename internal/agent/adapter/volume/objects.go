@@ -138,7 +138,7 @@ func finishFile(f *os.File, opts Options) error {
 	}
 	if opts.UID >= 0 || opts.GID >= 0 {
 		if err := f.Chown(opts.UID, opts.GID); err != nil {
-			return fmt.Errorf("%w: changing the owner needs the capability CHOWN", err)
+			return fmt.Errorf("%w: changing the owner requires the CHOWN capability", err)
 		}
 	}
 	if opts.Durable {

@@ -66,7 +66,7 @@ func (p *inPlace) inTheWay(id, name string, old map[string]bool) error {
 		case p.overwrite && !info.IsDir():
 			return nil
 		default:
-			return fmt.Errorf("%s is there but was not written by this agent: remove it, use another root, or set overwrite", at)
+			return fmt.Errorf("%s exists, and this agent didn't write it: remove it, use another root, or set overwrite", at)
 		}
 	}
 	return nil

@@ -103,7 +103,7 @@ func (v *Volume) finishDir(dir string) error {
 	defer func() { _ = d.Close() }()
 	if v.opts.GID >= 0 {
 		if err := d.Chown(-1, v.opts.GID); err != nil {
-			return fmt.Errorf("%w: changing the group needs the capability CHOWN", err)
+			return fmt.Errorf("%w: changing the group requires the CHOWN capability", err)
 		}
 	}
 	if err := d.Chmod(v.opts.DirMode); err != nil {

@@ -88,7 +88,7 @@ func TestAnotherUsersState(t *testing.T) {
 		}
 	}
 	asUser(t, 12345, func() {
-		if _, err := volume.Open(volume.DefaultOptions(root), time.Now); err == nil || !strings.Contains(err.Error(), "cannot use what an agent of another uid left") {
+		if _, err := volume.Open(volume.DefaultOptions(root), time.Now); err == nil || !strings.Contains(err.Error(), "can't use the files of an agent that ran with another uid") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -51,7 +51,7 @@ func (v *Volume) Verify(id string) error {
 func (v *Volume) found(id string) (filemap.Tree, error) {
 	files, known := v.fileList(id)
 	if !known {
-		return filemap.Tree{}, errors.New("it is not known which files it has")
+		return filemap.Tree{}, errors.New("its file list is not known")
 	}
 	dir, err := v.whereRead(id)
 	if err != nil {
@@ -77,7 +77,7 @@ func (v *Volume) whereRead(id string) (string, error) {
 	if p, ok := v.swapper.(*inPlace); ok {
 		begun, err := p.intents()
 		if err == nil && len(begun) > 0 {
-			err = errors.New("files of several sets are in the root")
+			err = errors.New("the root contains files of several sets")
 		}
 		return ".", err
 	}
@@ -117,7 +117,7 @@ func (v *Volume) repair(dir string, tree filemap.Tree) error {
 			continue
 		}
 		if err := v.putBack(dir, f); err != nil {
-			return fmt.Errorf("put %s back: %w", f.Path, err)
+			return fmt.Errorf("restore %s: %w", f.Path, err)
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (v *Volume) putBack(dir string, f filemap.File) error {
 	}
 	// The kept content may be the very file that the other program wrote into.
 	if digest, err := digest(v.base, temporary); err == nil && digest != f.Digest {
-		return errors.New("another program wrote into the file itself: start the agent again, which reads the source again")
+		return errors.New("another program wrote into the file itself: restart the agent to read the source again")
 	}
 	made := map[string]bool{}
 	for parent := path.Dir(f.Path); parent != "."; parent = path.Dir(parent) {

@@ -63,7 +63,7 @@ func TestALinkThatBecameAFile(t *testing.T) {
 	if err := v.Verify(id); err == nil {
 		t.Error("not noticed")
 	}
-	if err := v.Publish(stage(t, v, map[string]string{"a": "1"})); err == nil || !strings.Contains(err.Error(), "a is there but was not written by this agent") {
+	if err := v.Publish(stage(t, v, map[string]string{"a": "1"})); err == nil || !strings.Contains(err.Error(), "a exists, and this agent didn't write it") {
 		t.Errorf("error %v", err)
 	}
 	v.Close()
@@ -108,7 +108,7 @@ func TestContentThatWasWrittenInto(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "a"), []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Stage(tree.ID(nil, ""), tree); err == nil || !strings.Contains(err.Error(), "put a back: another program wrote into the file itself") {
+	if _, err := v.Stage(tree.ID(nil, ""), tree); err == nil || !strings.Contains(err.Error(), "restore a: another program wrote into the file itself") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -125,11 +125,11 @@ func TestFilesOfTwoSetsAreNoSet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := v.Publish(second); err == nil || !strings.Contains(err.Error(), "files of several sets are in the root") {
+	if err := v.Publish(second); err == nil || !strings.Contains(err.Error(), "the root contains files of several sets") {
 		t.Errorf("error %v", err)
 	}
 	wantWalked(t, root, map[string]string{"a": "new", "b": "old"})
-	if err := v.Verify(first); err == nil || !strings.Contains(err.Error(), "files of several sets are in the root") {
+	if err := v.Verify(first); err == nil || !strings.Contains(err.Error(), "the root contains files of several sets") {
 		t.Errorf("error %v", err)
 	}
 	put(t, v, files)

@@ -78,7 +78,7 @@ func (o Options) Validate() error {
 		mistakes = append(mistakes, fmt.Errorf("layout %q: want links, exchange or files", o.Layout))
 	}
 	if o.Layout == Files && o.givesAway() {
-		mistakes = append(mistakes, errors.New("the layout files cannot give files to another uid: run as that user, or use the layout links"))
+		mistakes = append(mistakes, errors.New("the layout files can't change the owner of files: run as that user, or use the layout links"))
 	}
 	if o.FileMode&^fs.ModePerm != 0 || o.FileMode&0o400 == 0 {
 		mistakes = append(mistakes, fmt.Errorf("file mode %#o: want permission bits with at least 0400", uint32(o.FileMode)))
@@ -87,16 +87,16 @@ func (o Options) Validate() error {
 		mistakes = append(mistakes, fmt.Errorf("directory mode %#o: want permission bits with at least 0700", uint32(o.DirMode)))
 	}
 	if o.Grace < 0 {
-		mistakes = append(mistakes, fmt.Errorf("grace %s: want no negative time", o.Grace))
+		mistakes = append(mistakes, fmt.Errorf("grace %s: must not be negative", o.Grace))
 	}
 	for _, id := range []int{o.UID, o.GID} {
 		if id < -1 || int64(id) >= math.MaxUint32 {
-			mistakes = append(mistakes, fmt.Errorf("owner %d: want a number of a user or group, or -1", id))
+			mistakes = append(mistakes, fmt.Errorf("owner %d: want a user or group ID, or -1", id))
 		}
 	}
 	if o.givesAway() && o.DirMode&0o011 == 0 {
-		mistakes = append(mistakes, fmt.Errorf("directory mode %#o with another owner of the files: directories stay the agent's own, "+
-			"so that the owner needs 0711, or 0710 and their group", uint32(o.DirMode)))
+		mistakes = append(mistakes, fmt.Errorf("directory mode %#o with another owner of the files: the agent stays the owner of directories, "+
+			"so the other owner needs 0711, or 0710 and their group", uint32(o.DirMode)))
 	}
 	return errors.Join(mistakes...)
 }
@@ -225,7 +225,7 @@ func (v *Volume) refuseForeign() error {
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && strings.HasPrefix(target, generationPrefix)) {
 		return nil
 	}
-	return fmt.Errorf("%s is there but was not made by this agent (a mounted ConfigMap?): give it a root of its own", dataLink)
+	return fmt.Errorf("%s exists, and this agent didn't create it (a mounted ConfigMap?): use a separate root", dataLink)
 }
 
 func (v *Volume) openState() error {
@@ -238,10 +238,10 @@ func (v *Volume) openState() error {
 		return err
 	}
 	if v.lock, err = v.state.OpenFile("lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return fmt.Errorf("%w: uid %d cannot use what an agent of another uid left; run as that one, or empty the directory", err, os.Getuid())
+		return fmt.Errorf("%w: uid %d can't use the files of an agent that ran with another uid; run with that uid, or empty the directory", err, os.Getuid())
 	}
 	if err := unix.Flock(int(v.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("another agent already publishes here: give each its own root (%w)", err)
+		return fmt.Errorf("another agent already publishes here: use a separate root for each (%w)", err)
 	}
 	return v.hideKey()
 }

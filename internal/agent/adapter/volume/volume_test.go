@@ -167,7 +167,7 @@ func TestOpenRefuses(t *testing.T) {
 		"kubelet's volume": {
 			reason: "the kubelet's own ..data must not be fought over", layout: volume.Links,
 			prepare: func(root string) { mustLink(t, "..2026_11_15", filepath.Join(root, "..data")) },
-			want:    "..data is there but was not made by this agent",
+			want:    "..data exists, and this agent didn't create it",
 		},
 		"second agent": {
 			reason: "two agents would swap each other's sets away", layout: volume.Links,
@@ -175,7 +175,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		"foreign directory": {
 			reason: "an exchange would move foreign files out of sight", layout: volume.Exchange,
-			prepare: func(root string) { write(t, filepath.Join(root, "x"), "y") }, want: "holds files that this agent did not write",
+			prepare: func(root string) { write(t, filepath.Join(root, "x"), "y") }, want: "contains files that this agent didn't write",
 		},
 		"file": {
 			reason: "a root that is no directory cannot be used", layout: volume.Links,
@@ -207,7 +207,7 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestOptionsValidateJoins(t *testing.T) {
 	err := volume.Options{Layout: "tree", FileMode: 0o7000, DirMode: 0o600, Grace: -1, UID: 12345, GID: -2}.Validate()
-	for _, want := range []string{"the root directory is missing", `layout "tree"`, "file mode", "directory mode", "grace", "owner -2", "directories stay the agent's own"} {
+	for _, want := range []string{"the root directory is missing", `layout "tree"`, "file mode", "directory mode", "grace", "owner -2", "the agent stays the owner of directories"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}

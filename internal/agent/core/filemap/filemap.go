@@ -191,7 +191,7 @@ func (p *planner) addObject(o Object) {
 		return
 	}
 	if p.rules.Subdirs && len(o.Subdir) > MaxSubdir {
-		p.refuse(fmt.Errorf("%s requests a directory with more than %d bytes", o.Ref, MaxSubdir))
+		p.refuse(fmt.Errorf("%s requests a directory longer than %d bytes", o.Ref, MaxSubdir))
 		return
 	}
 	entries := slices.Clone(o.Entries)
@@ -231,7 +231,7 @@ func (p *planner) addFile(f File, key string) {
 		return
 	}
 	if other, taken := p.fileOrDirectory(f); taken {
-		p.refuse(fmt.Errorf("%s has the file %q and %s has the file %q: one name cannot be both file and directory",
+		p.refuse(fmt.Errorf("%s has the file %q and %s has the file %q: a name cannot be both a file and a directory",
 			other.Source, other.Path, f.Source, f.Path))
 		return
 	}
@@ -290,7 +290,7 @@ func (p *planner) checkItems() {
 	}
 	for _, item := range p.rules.Items {
 		if p.unused[item] {
-			into.add(fmt.Errorf("item %s: no source has this key", item))
+			into.add(fmt.Errorf("item %s: no source contains this key", item))
 		}
 	}
 }

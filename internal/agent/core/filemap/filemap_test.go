@@ -82,12 +82,12 @@ func TestPlan(t *testing.T) {
 		"item without key": {
 			reason: "a mapping that maps nothing is a typing mistake", objects: []filemap.Object{one},
 			rules:   filemap.Rules{Items: []filemap.Item{{Key: "c.conf", Path: "c"}}},
-			wantErr: []string{"item c.conf=c: no source has this key"},
+			wantErr: []string{"item c.conf=c: no source contains this key"},
 		},
 		"item whose key was removed": {
 			reason: "removed keys disappear, and the others go on", objects: []filemap.Object{one},
 			rules: filemap.Rules{Items: []filemap.Item{{Key: "c.conf", Path: "c"}}}.Since(true, nil),
-			want:  []string{"a.conf < one", "b.conf < one"}, wantLeftOut: []string{"item c.conf=c: no source has this key"},
+			want:  []string{"a.conf < one", "b.conf < one"}, wantLeftOut: []string{"item c.conf=c: no source contains this key"},
 		},
 		"include and exclude": {
 			reason: "exclude wins over include", objects: []filemap.Object{one},
@@ -128,7 +128,7 @@ func TestPlan(t *testing.T) {
 				{Ref: two.Ref, Subdir: "a.conf", Entries: two.Entries},
 			},
 			rules: filemap.Rules{Subdirs: true, LeaveOut: true}, want: []string{"a.conf < one", "b.conf < one"},
-			wantLeftOut: []string{`key "a" of configmap/ns/sub: path "/etc/a" is absolute`, "both file and directory"},
+			wantLeftOut: []string{`key "a" of configmap/ns/sub: path "/etc/a" is absolute`, "both a file and a directory"},
 		},
 		"directory before a file": {
 			reason: "a later object cannot take the directory of an earlier one away",
@@ -137,7 +137,7 @@ func TestPlan(t *testing.T) {
 				object(filemap.ConfigMap, "a", map[string]string{"team__x": "1", "team__y": "2"}),
 			},
 			rules: filemap.Rules{Separator: "__", LeaveOut: true}, want: []string{"team/x < a", "team/y < a"},
-			wantLeftOut: []string{`configmap/ns/a has the file "team/x" and configmap/ns/z has the file "team": one name cannot be both`},
+			wantLeftOut: []string{`configmap/ns/a has the file "team/x" and configmap/ns/z has the file "team": a name cannot be both`},
 		},
 		"file before a directory": {
 			reason: "nor its file",
@@ -173,9 +173,9 @@ func TestPlan(t *testing.T) {
 			rules:   filemap.Rules{Subdirs: true}, wantErr: []string{`path "/etc/a" is absolute`},
 		},
 		"file and directory": {
-			reason:  "one name cannot be both",
+			reason:  "a name cannot be both",
 			objects: []filemap.Object{object(filemap.ConfigMap, "x", map[string]string{"a": "1", "a__b": "2"})},
-			rules:   filemap.Rules{Separator: "__"}, wantErr: []string{"both file and directory"},
+			rules:   filemap.Rules{Separator: "__"}, wantErr: []string{"both a file and a directory"},
 		},
 		"all mistakes at once": {
 			reason:  "one look has to be enough to correct everything",

@@ -119,7 +119,7 @@ func (r Rules) Validate() error {
 		}
 	}
 	if r.MaxBytes < 0 {
-		mistakes = append(mistakes, fmt.Errorf("maximum size %d: want no negative number", r.MaxBytes))
+		mistakes = append(mistakes, fmt.Errorf("maximum size %d: must not be negative", r.MaxBytes))
 	}
 	return errors.Join(mistakes...)
 }
@@ -185,11 +185,11 @@ func CheckPath(p string) error {
 	case p == "":
 		return errors.New("the path is empty")
 	case strings.HasPrefix(p, "/"):
-		return fmt.Errorf("path %q is absolute; give it relative to the root", p)
+		return fmt.Errorf("path %q is absolute; make it relative to the root", p)
 	case len(p) > maxPath:
-		return fmt.Errorf("the path has %d bytes, at most %d are possible", len(p), maxPath)
+		return fmt.Errorf("the path is %d bytes long, and the limit is %d", len(p), maxPath)
 	case strings.ContainsRune(p, 0):
-		return fmt.Errorf("path %q holds a NUL byte", p)
+		return fmt.Errorf("path %q contains a NUL byte", p)
 	case strings.Count(p, "/") >= maxDepth:
 		return fmt.Errorf("path %.40q… has more than %d elements", p, maxDepth)
 	}
@@ -204,13 +204,13 @@ func CheckPath(p string) error {
 func checkElement(p, element string) error {
 	switch {
 	case element == "" || element == ".":
-		return fmt.Errorf("path %q has an empty element", p)
+		return fmt.Errorf("path %q contains an empty element", p)
 	case element == "..":
 		return fmt.Errorf("path %q leaves the root", p)
 	case strings.HasPrefix(element, ".."):
 		return fmt.Errorf("path %q: names that begin with two dots are reserved", p)
 	case len(element) > maxName:
-		return fmt.Errorf("path %.40q…: a name has %d bytes, at most %d are possible", p, len(element), maxName)
+		return fmt.Errorf("path %.40q…: a name is %d bytes long, and the limit is %d", p, len(element), maxName)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ type SizeError struct {
 
 // Error names the sizes, the largest object and what to do.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("the sources have %s and the limit of a set is %s; the largest one is %s with %s: make the sources smaller, or raise the limit",
+	return fmt.Sprintf("the sources total %s and the limit is %s; the largest is %s with %s: make the sources smaller or raise the limit",
 		e.Total, e.Limit, e.Largest, e.LargestWeight)
 }
 
@@ -65,9 +65,9 @@ func (r Rules) SkipsLarge() bool { return r.LeaveOut || r.Shared }
 // omission explains why an object is left out.
 func (r Rules) omission(o Object) error {
 	if r.Share > 0 && o.Namespace != "" {
-		return fmt.Errorf("%s is left out: with its %s the set would have more than %s, or more than %s from namespace %s", o.Ref, Bytes(o.Omitted), Bytes(r.MaxBytes), Bytes(r.Share), o.Namespace)
+		return fmt.Errorf("%s is left out: its %s would take the set over %s, or namespace %s over its share of %s", o.Ref, Bytes(o.Omitted), Bytes(r.MaxBytes), o.Namespace, Bytes(r.Share))
 	}
-	return fmt.Errorf("%s is left out: with its %s the set would have more than %s", o.Ref, Bytes(o.Omitted), Bytes(r.MaxBytes))
+	return fmt.Errorf("%s is left out: its %s would take the set over %s", o.Ref, Bytes(o.Omitted), Bytes(r.MaxBytes))
 }
 
 // tooLarge returns an error when contents were omitted.

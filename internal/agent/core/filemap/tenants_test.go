@@ -58,7 +58,7 @@ func TestOwners(t *testing.T) {
 			reason: "a name that is needed as a directory is taken over as well", objects: []filemap.Object{of("a", 1, "x__y"), of("b", 2, "x")},
 			rules:       filemap.Rules{Shared: true, Separator: "__"}.Since(true, map[string]string{"x": "b"}),
 			want:        []string{"x < b"},
-			wantLeftOut: "one name cannot be both file and directory",
+			wantLeftOut: "a name cannot be both a file and a directory",
 		},
 		"the owner is gone": {
 			reason: "its name is free", objects: []filemap.Object{of("a", 1, "x"), of("b", 2, "y")},
@@ -75,7 +75,7 @@ func TestOwners(t *testing.T) {
 		"a bad directory": {
 			reason: "nor does one tenant's mistake", objects: []filemap.Object{long, of("b", 2, "x")},
 			rules: filemap.Rules{Shared: true, Subdirs: true}.Since(true, nil), want: []string{"x < b"},
-			wantLeftOut: "configmap/a/app requests a directory with more than 512 bytes",
+			wantLeftOut: "configmap/a/app requests a directory longer than 512 bytes",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,23 +102,23 @@ func TestTooLarge(t *testing.T) {
 	if _, large := errors.AsType[*filemap.SizeError](err); !large {
 		t.Fatalf("error %v", err)
 	}
-	for _, want := range []string{"the sources have 3.0 MiB and the limit of a set is 2.0 MiB", "the largest one is configmap/a/large with 3.0 MiB"} {
+	for _, want := range []string{"the sources total 3.0 MiB and the limit is 2.0 MiB", "the largest is configmap/a/large with 3.0 MiB"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
 	}
 	for want, rules := range map[string]filemap.Rules{
-		"more than 2.0 MiB": {MaxBytes: 2 << 20, LeaveOut: true},
-		"more than 2.0 MiB, or more than 1.0 MiB from namespace a": {MaxBytes: 2 << 20, Share: 1 << 20, Shared: true}, // even in the first set
+		"over 2.0 MiB": {MaxBytes: 2 << 20, LeaveOut: true},
+		"over 2.0 MiB, or namespace a over its share of 1.0 MiB": {MaxBytes: 2 << 20, Share: 1 << 20, Shared: true}, // even in the first set
 	} {
 		tree, err := filemap.Plan(objects, rules)
-		if err != nil || len(tree.Files) != 1 || !strings.HasSuffix(fmt.Sprint(tree.LeftOut), "configmap/a/large is left out: with its 3.0 MiB the set would have "+want) {
+		if err != nil || len(tree.Files) != 1 || !strings.HasSuffix(fmt.Sprint(tree.LeftOut), "configmap/a/large is left out: its 3.0 MiB would take the set "+want) {
 			t.Errorf("files %v, left out %v, error %v", tree.Files, tree.LeftOut, err)
 		}
 	}
 	dir := filemap.Object{Ref: filemap.Ref{Kind: filemap.Directory, Name: "/d"}, Omitted: 3 << 20}
 	tree, err := filemap.Plan([]filemap.Object{dir}, filemap.Rules{MaxBytes: 2 << 20, Share: 1 << 20, Shared: true})
-	if want := "directory /d is left out: with its 3.0 MiB the set would have more than 2.0 MiB"; err != nil || fmt.Sprint(tree.LeftOut) != want {
+	if want := "directory /d is left out: its 3.0 MiB would take the set over 2.0 MiB"; err != nil || fmt.Sprint(tree.LeftOut) != want {
 		t.Errorf("left out %v, error %v", tree.LeftOut, err)
 	}
 }

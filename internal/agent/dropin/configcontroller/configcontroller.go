@@ -28,7 +28,7 @@ import (
 // of the script that its image starts.
 const (
 	Name       = "config-controller"
-	Short      = "k8s-config-controller: files of a ConfigMap, and a reload request"
+	Short      = "k8s-config-controller: files from a ConfigMap, and a reload request"
 	ImageName  = "start-config-controller"
 	ImageShort = "k8s-config-controller, as its image starts it"
 )
@@ -88,11 +88,11 @@ func Recognizes(args []string) bool {
 // Usage lists the flags and their variables.
 func Usage() string {
 	f, _ := newFlagSet(func(string) (string, bool) { return "", false })
-	return "In the place of k8s-config-controller: keeps a directory equal to a ConfigMap, and the application in step with it.\n\n" +
+	return "Replaces k8s-config-controller: keeps a directory equal to a ConfigMap, and the application in step with it.\n\n" +
 		"Usage:\n  lockstep-sync config-controller --configmap=[NS/]NAME --configroot=DIR --reload-http=URL\n" +
 		"  lockstep-sync config-controller --configmap=[NS/]NAME --configroot=DIR [--reload-http=URL] -- COMMAND ARGS…\n\n" +
-		"Variables, for flags that are not given: CONFIG_CONTROLLER_CONFIGMAP, CONFIG_CONTROLLER_CONFIGROOT, CONFIG_CONTROLLER_URL,\n" +
-		"CONFIG_CONTROLLER_METHOD, LOCKSTEP_HEALTH_ADDR; with --running-in-cluster=false KUBECONFIG, or ~/.kube/config.\n\nFlags:\n" + f.FlagUsages()
+		"Variables for flags that are not set: CONFIG_CONTROLLER_CONFIGMAP, CONFIG_CONTROLLER_CONFIGROOT, CONFIG_CONTROLLER_URL,\n" +
+		"CONFIG_CONTROLLER_METHOD, LOCKSTEP_HEALTH_ADDR; with --running-in-cluster=false, KUBECONFIG or ~/.kube/config.\n\nFlags:\n" + f.FlagUsages()
 }
 
 func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
@@ -109,13 +109,13 @@ func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
 	f := pflag.NewFlagSet(Name, pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&v.configMap, "configmap", env("CONFIG_CONTROLLER_CONFIGMAP", ""), "[NS/]NAME of the ConfigMap")
-	f.StringVar(&v.root, "configroot", env("CONFIG_CONTROLLER_CONFIGROOT", ""), "directory to unpack into")
+	f.StringVar(&v.root, "configroot", env("CONFIG_CONTROLLER_CONFIGROOT", ""), "directory to publish into")
 	// The shell of the original's script cut off a Secret's last line break.
 	f.StringVar(&v.url, "reload-http", strings.TrimSpace(env("CONFIG_CONTROLLER_URL", "")), "URL of the reload request")
 	f.StringVar(&v.method, "reload-http-method", env("CONFIG_CONTROLLER_METHOD", http.MethodPost), "method of the reload request")
 	f.BoolVar(&v.inCluster, "running-in-cluster", true, "use the pod's service account")
-	f.BoolVar(&v.alwaysHUP, "always-sighup", false, "send SIGHUP to a command that doesn't handle it, which ends it; new")
-	f.StringVar(&v.healthAddr, "health-addr", env("LOCKSTEP_HEALTH_ADDR", ""), "serve probes on this address; new")
+	f.BoolVar(&v.alwaysHUP, "always-sighup", false, "send SIGHUP even to a command that doesn't handle it, which ends it; not in the original")
+	f.StringVar(&v.healthAddr, "health-addr", env("LOCKSTEP_HEALTH_ADDR", ""), "serve probes on this address; not in the original")
 	bindKube(f, v)
 	ignored(f)
 	return f, v
@@ -135,18 +135,18 @@ func parseFlags(args []string, lookup func(string) (string, bool)) (*values, err
 // bindKube accepts kubectl's client flags.
 func bindKube(f *pflag.FlagSet, v *values) {
 	f.StringVar(&v.kube.Kubeconfig, "kubeconfig", "", "kubeconfig file")
-	f.StringVar(&v.kube.Context, "context", "", "context of the kubeconfig")
-	f.StringVar(&v.kube.Overrides.Cluster, "cluster", "", "cluster of the kubeconfig")
-	f.StringVar(&v.kube.Overrides.AuthInfo, "user", "", "user of the kubeconfig")
+	f.StringVar(&v.kube.Context, "context", "", "kubeconfig context")
+	f.StringVar(&v.kube.Overrides.Cluster, "cluster", "", "kubeconfig cluster")
+	f.StringVar(&v.kube.Overrides.AuthInfo, "user", "", "kubeconfig user")
 	f.StringVarP(&v.kube.Server, "server", "s", "", "address of the API server")
 	f.StringVar(&v.kube.Token, "token", "", "bearer token")
 	f.StringVar(&v.kube.Username, "username", "", "user name")
 	f.StringVar(&v.kube.Password, "password", "", "password")
-	f.StringVar(&v.kube.CAFile, "certificate-authority", "", "authority of the API server")
+	f.StringVar(&v.kube.CAFile, "certificate-authority", "", "CA certificate of the API server")
 	f.StringVar(&v.kube.CertFile, "client-certificate", "", "client certificate")
 	f.StringVar(&v.kube.KeyFile, "client-key", "", "key of the client certificate")
 	f.BoolVar(&v.kube.Insecure, "insecure-skip-tls-verify", false, "accept any certificate")
-	f.StringVar(&v.kube.Overrides.Namespace, "namespace", "", "namespace of the context; never that of the ConfigMap")
+	f.StringVar(&v.kube.Overrides.Namespace, "namespace", "", "namespace of the context; it doesn't apply to the ConfigMap")
 }
 
 // ignored accepts and ignores the log flags of the original's library: the log goes to
@@ -176,7 +176,7 @@ func (v *values) config(child []string) (run.Config, error) {
 		err = errors.Join(err, errors.New("--configroot is missing"))
 	}
 	if v.url == "" && len(child) == 0 {
-		err = errors.Join(err, errors.New("--reload-http is missing; it can only be left out with a command after --"))
+		err = errors.Join(err, errors.New("--reload-http is missing; it is optional only with a command after --"))
 	}
 	c.Selectors, c.Warnings = []objectwatch.Selector{selector}, v.warnings(selector)
 	c.Volume.Root, c.Volume.Overwrite, c.HealthAddr = v.root, true, v.healthAddr
@@ -237,7 +237,7 @@ func (v *values) warnings(s objectwatch.Selector) []string {
 	if own == s.Namespace || strings.Contains(v.configMap, "/") {
 		return nil
 	}
-	return []string{fmt.Sprintf("--configmap %s means the namespace default, but this pod is in %s: write --configmap=%s/%s if that is meant",
+	return []string{fmt.Sprintf("--configmap %s means the namespace default, but this pod is in %s: use --configmap=%s/%s for that namespace",
 		v.configMap, own, own, s.Name)}
 }
 

@@ -165,7 +165,7 @@ func TestNamespaceIsDefault(t *testing.T) {
 		if got := config.Selectors[0].String(); got != want {
 			t.Errorf("%s is %s, want %s", configMap, got, want)
 		}
-		if said := strings.Join(config.Warnings, ""); warned != strings.Contains(said, "write --configmap=shop/app if that is meant") || !warned && said != "" {
+		if said := strings.Join(config.Warnings, ""); warned != strings.Contains(said, "use --configmap=shop/app for that namespace") || !warned && said != "" {
 			t.Errorf("%s: warned %q", configMap, said)
 		}
 	}

@@ -45,7 +45,7 @@ func Usage() string {
 	f, _ := newFlagSet()
 	f.SetOutput(&text)
 	f.PrintDefaults()
-	return "In the place of configmap-reload: watches mounted directories and calls a URL when they change.\n\n" +
+	return "Replaces configmap-reload: watches mounted directories and calls a URL when they change.\n\n" +
 		"Usage:\n  lockstep-sync configmap-reload --volume-dir=DIR --webhook-url=URL\n\nFlags, with one dash or two:\n" + text.String()
 }
 
@@ -56,10 +56,10 @@ func newFlagSet() (*flag.FlagSet, *values) {
 	f.Var(&v.dirs, "volume-dir", "directory to watch; may be repeated")
 	f.Var(&v.archives, "volume-dir-archive", "not supported")
 	f.Var(&v.urls, "webhook-url", "URL to call; may be repeated")
-	f.StringVar(&v.method, "webhook-method", "POST", "method of the call")
+	f.StringVar(&v.method, "webhook-method", "POST", "HTTP method of the call")
 	f.StringVar(&v.code, "webhook-status-code", "200", "accepted status code")
-	f.IntVar(&v.retries, "webhook-retries", 1, "tries before the agent is unhealthy")
-	f.StringVar(&v.address, "web.listen-address", ":9533", "address of metrics and probes")
+	f.IntVar(&v.retries, "webhook-retries", 1, "attempts before the agent is unhealthy")
+	f.StringVar(&v.address, "web.listen-address", ":9533", "address for metrics and probes")
 	f.String("web.telemetry-path", "/metrics", "accepted and ignored: metrics are at /metrics")
 	return f, v
 }

@@ -29,7 +29,7 @@ import (
 // Name is the program's executable, and Short what it does.
 const (
 	Name  = "k8s-sidecar"
-	Short = "kiwigrid/k8s-sidecar: files of labelled ConfigMaps and Secrets"
+	Short = "kiwigrid/k8s-sidecar: files from labeled ConfigMaps and Secrets"
 )
 
 // environment reads variables and collects mistakes.
@@ -55,41 +55,41 @@ func (e *environment) fail(format string, args ...any) {
 
 // Usage lists the variables.
 func Usage() string {
-	return `In the place of kiwigrid/k8s-sidecar: keeps a directory equal to the ConfigMaps and Secrets with a label.
+	return `Replaces kiwigrid/k8s-sidecar: keeps a directory equal to the ConfigMaps and Secrets with a label.
 
 Usage:
   LABEL=… FOLDER=… lockstep-sync k8s-sidecar [--req-username-file FILE] [--req-password-file FILE]
 
 Variables:
-  LABEL, LABEL_VALUE           label of the objects, and its value; any value when there is none
+  LABEL, LABEL_VALUE           label of the objects, and its value; without a value, any value
   RESOURCE                     configmap (default), secret or both
-  RESOURCE_NAME                names instead of a label: NAME, KIND/NAME or NAMESPACE/KIND/NAME, with commas; not with NAMESPACE=ALL
-  NAMESPACE                    namespaces with commas, or ALL (default: the pod's own)
+  RESOURCE_NAME                names instead of a label: NAME, KIND/NAME or NAMESPACE/KIND/NAME, separated by commas; not with NAMESPACE=ALL
+  NAMESPACE                    namespaces separated by commas, or ALL (default: the pod's own)
   FOLDER                       directory to publish into
-  FOLDER_ANNOTATION            annotation with a directory below it (default k8s-sidecar-target-directory)
-  UNIQUE_FILENAMES             true: names begin with namespace and object
-  DEFAULT_FILE_MODE            octal mode of files (default 0644)
+  FOLDER_ANNOTATION            annotation that names a directory below FOLDER (default k8s-sidecar-target-directory)
+  UNIQUE_FILENAMES             true: file names begin with the namespace and the object
+  DEFAULT_FILE_MODE            octal file mode (default 0644)
   METHOD                       LIST: publish once and exit; anything else watches
-  SCRIPT                       program to run after a change and before the request; a failure is logged
+  SCRIPT                       program to run after a change and before the request; failures are only logged
   REQ_URL, REQ_METHOD          request after a change: GET (default) or POST
   REQ_PAYLOAD                  JSON body of a POST
   REQ_USERNAME, REQ_PASSWORD, REQ_USERNAME_FILE, REQ_PASSWORD_FILE
                                basic authentication; the flags --req-username-file and --req-password-file win
-  REQ_TIMEOUT                  how long an answer is waited for, in seconds (default 10)
-  REQ_RETRY_TOTAL              tries before /healthz/application is red (default 5)
-  REQ_SKIP_INIT                true: no request for the first set
-  REQ_SKIP_TLS_VERIFY          true: accept any certificate of REQ_URL
-  HEALTH_PORT                  port of probes and metrics (default 8080, or none when that is taken); none with METHOD=LIST
+  REQ_TIMEOUT                  how long to wait for an answer, in seconds (default 10)
+  REQ_RETRY_TOTAL              attempts before /healthz/application is red (default 5)
+  REQ_SKIP_INIT                true: skip the request for the first set
+  REQ_SKIP_TLS_VERIFY          true: accept any certificate from REQ_URL
+  HEALTH_PORT                  port for probes and metrics (default 8080, or none if that port is in use); none with METHOD=LIST
   LOG_LEVEL                    DEBUG, INFO (default), WARN, ERROR or CRITICAL
   LOG_FORMAT                   JSON (default) or LOGFMT
-  LOG_TZ                       UTC: times are in UTC; otherwise local
-  KUBECONFIG, SKIP_TLS_VERIFY  how the API server is reached
+  LOG_TZ                       UTC: times are in UTC; otherwise local time
+  KUBECONFIG, SKIP_TLS_VERIFY  how to reach the API server
 
-Accepted, and not needed here:
+Accepted and ignored:
   ` + strings.Join(unneeded(), ", ") + `
 
 Refused:
-  LOG_CONFIG                   a configuration of Python's logging: use LOG_LEVEL and LOG_FORMAT
+  LOG_CONFIG                   a Python logging configuration: use LOG_LEVEL and LOG_FORMAT
 `
 }
 
@@ -149,7 +149,7 @@ func (e *environment) log(c *run.Config) {
 		e.fail("LOG_FORMAT %q: want JSON or LOGFMT", e.get("LOG_FORMAT", ""))
 	}
 	if e.get("LOG_CONFIG", "") != "" {
-		e.fail("LOG_CONFIG is a configuration of Python's logging: use LOG_LEVEL and LOG_FORMAT")
+		e.fail("LOG_CONFIG is a Python logging configuration: use LOG_LEVEL and LOG_FORMAT")
 	}
 	c.Log = run.Log{Level: level, Format: format, UTC: strings.EqualFold(e.get("LOG_TZ", ""), "UTC")}
 }
@@ -168,7 +168,7 @@ func (e *environment) sources(c *run.Config) {
 	names, namespaces := e.list("RESOURCE_NAME"), e.namespaces()
 	if len(names) > 0 && namespaces[0] == "" {
 		// The original reads single objects only in a known namespace.
-		names, c.Warnings = nil, append(c.Warnings, "NAMESPACE=ALL: RESOURCE_NAME is not read, the label decides; name the namespaces to follow single objects")
+		names, c.Warnings = nil, append(c.Warnings, "NAMESPACE=ALL: RESOURCE_NAME is ignored and the label decides; to follow single objects, list the namespaces")
 	}
 	if labels == "" && len(names) == 0 {
 		e.fail("LABEL is missing")
@@ -250,7 +250,7 @@ func (e *environment) files(c *run.Config) {
 	}
 	// The original fetched such URLs with the reload's own credentials.
 	c.Sync.Rules.Exclude = []string{"*.url"}
-	c.Warnings = append(c.Warnings, "keys that end in .url are not fetched: put the content itself into the object")
+	c.Warnings = append(c.Warnings, "URLs in keys that end in .url are not fetched: store the content itself in the object")
 }
 
 func (e *environment) request(c *run.Config) {

@@ -187,7 +187,7 @@ func (a *Agent) refusal() error {
 	a.start.seen = true
 	refused := a.planned.refused()
 	if refused == SourceConflict {
-		return fmt.Errorf("the sources do not fit together: %w", a.planned.err)
+		return fmt.Errorf("the sources conflict: %w", a.planned.err)
 	}
 	if refused == SetTooLarge {
 		return a.planned.err
@@ -237,7 +237,7 @@ func (a *Agent) lookAtFiles() {
 		err = a.parts.Publisher.Verify(a.planned.id)
 	}
 	if err != nil && !a.files.damaged {
-		a.parts.Log.Warn("the published files are not as they were: "+err.Error(), "generation", a.planned.id)
+		a.parts.Log.Warn("the published files have changed: "+err.Error(), "generation", a.planned.id)
 	}
 	a.files.damaged = err != nil
 }
@@ -278,7 +278,7 @@ func (a *Agent) plan() {
 		p.id = p.tree.ID(a.key(), a.opts.Attributes)
 	}
 	if p.id != "" && p.id != a.planned.id && len(p.tree.Files) == 0 {
-		a.parts.Log.Warn("the sources hold no files: nothing matches, or what matches has no keys")
+		a.parts.Log.Warn("the sources don't contain any files: no object matches, or the matching objects don't have keys")
 	}
 	if p.id != "" && p.id == a.state.Published {
 		a.inventory.Settle(p.version)

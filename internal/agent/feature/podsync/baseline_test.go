@@ -87,7 +87,7 @@ func TestABaselineThatFails(t *testing.T) {
 		err  error
 		want int
 	}{
-		"starting": {&podsync.UnreachableError{Err: errors.New("no worker processes yet")}, http.StatusOK},
+		"starting": {&podsync.UnreachableError{Err: errors.New("any worker processes yet")}, http.StatusOK},
 		"wrong":    {errors.New("2 processes match"), http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func TestDriftAtAStart(t *testing.T) {
 		if !slices.Equal(w.published, []string{good}) || !slices.Equal(w.notified, []string{good}) {
 			t.Errorf("published %v, told %v", w.published, w.notified)
 		}
-		if n := w.said("the published files are not as they were: another program changed its files"); n != 1 {
+		if n := w.said("the published files have changed: another program changed its files"); n != 1 {
 			t.Errorf("said %d times", n)
 		}
 		wantDegraded(t, agent, "0")
@@ -86,7 +86,7 @@ func TestFilesOfTwoSetsAreNotInStep(t *testing.T) {
 		put("good")
 		synctest.Wait()
 		w.publish = func(string) error { return errors.New("no space left") }
-		w.verify = func(string) error { return errors.New("files of several sets are in the root") }
+		w.verify = func(string) error { return errors.New("the root contains files of several sets") }
 		put("new")
 		time.Sleep(time.Second)
 		put("good")

@@ -50,7 +50,7 @@ func (a *Agent) tolerates(err error) bool {
 	if !ok {
 		return false
 	}
-	a.parts.Log.Warn("a command failed, and nothing is repeated for it: "+tolerated.Error(), "generation", a.state.Published)
+	a.parts.Log.Warn("a command failed and is not retried: "+tolerated.Error(), "generation", a.state.Published)
 	if failed, printed := errors.AsType[*OutputError](err); printed {
 		a.reported.mu.Lock()
 		defer a.reported.mu.Unlock()

@@ -209,7 +209,7 @@ func TestStatusIsWrittenAgain(t *testing.T) {
 		put("1")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := w.said("the status file cannot be written"); n != 1 {
+		if n := w.said("cannot write the status file"); n != 1 {
 			t.Errorf("said %d times", n)
 		}
 		full.Store(false)

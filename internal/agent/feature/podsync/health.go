@@ -47,9 +47,9 @@ func (a *Agent) Health() []HealthCheck {
 	case s.RollBackFailures > 0:
 		application.Problem = fmt.Sprintf("generation %s cannot be rolled back: %s", s.Published, s.Message)
 	case s.Barred != "":
-		application.Problem = fmt.Sprintf("has not loaded generation %s, which was restored in the place of %s: %s", s.Published, s.Barred, s.Message)
+		application.Problem = fmt.Sprintf("hasn't loaded generation %s, which was restored to replace %s: %s", s.Published, s.Barred, s.Message)
 	default:
-		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
+		application.Problem = fmt.Sprintf("isn't running generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
 	}
 	return []HealthCheck{application, {Name: "source", Problem: a.stalled()}}
 }
@@ -58,11 +58,11 @@ func (a *Agent) Health() []HealthCheck {
 func (a *Agent) stalled() string {
 	if a.parts.Age != nil {
 		if name, age := a.parts.Age(); age > a.opts.Stall {
-			return fmt.Sprintf("nothing heard of %s for %s", name, age.Round(time.Second))
+			return fmt.Sprintf("%s has been silent for %s", name, age.Round(time.Second))
 		}
 	}
 	if name, age, why := a.inventory.Failing(); age > a.opts.Stall {
-		return fmt.Sprintf("%s cannot be read for %s: %s", name, age.Round(time.Second), why)
+		return fmt.Sprintf("%s has been unreadable for %s: %s", name, age.Round(time.Second), why)
 	}
 	return ""
 }

@@ -36,7 +36,7 @@ func TestAMappedKeyIsRemoved(t *testing.T) {
 		putKeys(agent, map[string]string{"b": "2"})
 		synctest.Wait()
 		s := w.status(t)
-		if len(w.published) != 2 || s.Reason != podsync.InStep || !s.Degraded || !strings.Contains(s.Message, "item a=conf.d/a: no source has this key") {
+		if len(w.published) != 2 || s.Reason != podsync.InStep || !s.Degraded || !strings.Contains(s.Message, "item a=conf.d/a: no source contains this key") {
 			t.Errorf("published %v, status %+v", w.published, s)
 		}
 		again, _ := run(t, w, mapped)
@@ -54,7 +54,7 @@ func TestAMappedKeyThatNeverWas(t *testing.T) {
 		w := newWorld()
 		agent, _ := join(t, w, mapped)
 		putKeys(agent, map[string]string{"b": "1"})
-		if err := agent.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no source has this key") {
+		if err := agent.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no source contains this key") {
 			t.Errorf("error %v", err)
 		}
 	})

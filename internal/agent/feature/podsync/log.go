@@ -70,13 +70,13 @@ func (a *Agent) logSources() {
 	if names := a.planned.snapshot.Missing; len(names) > 0 {
 		missing = &MissingError{Sources: names}
 	}
-	a.complain("a source is missing, and is waited for", missing)
+	a.complain("waiting for a missing source", missing)
 	large, conflict := a.planned.err, error(nil)
 	if a.planned.refused() != SetTooLarge {
 		large, conflict = nil, a.planned.err
 	}
-	a.complain("the sources are too large, and the published set stays", large)
-	a.complain("the sources do not fit together, and the published set stays", conflict)
+	a.complain("the sources are too large; the published set stays", large)
+	a.complain("the sources conflict; the published set stays", conflict)
 	a.complain("some keys are left out", a.planned.tree.LeftOut)
 }
 

@@ -1,42 +1,70 @@
 package podsync
 
-import "github.com/lockstep-dev/lockstep/internal/agent/core/expofmt"
+import (
+	"maps"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/expofmt"
+)
+
+// numbers are the values behind the metrics.
+type numbers struct {
+	status        Status
+	attempts      map[attempt]int
+	weight, limit int64
+	// age is nil without API sources.
+	age *time.Duration
+}
 
 // Metrics are the agent's numbers at this moment.
 func (a *Agent) Metrics() []expofmt.Metric {
 	a.reported.mu.Lock()
-	s := a.reported.status
-	attempts := expofmt.Metric{
-		Name: "lockstep_sync_attempts_total", Type: expofmt.Counter,
-		Help: "Steps of the pipeline by stage and result.",
-	}
-	for key, n := range a.reported.attempts {
-		attempts.Samples = append(attempts.Samples, expofmt.Sample{
-			Labels: map[string]string{"stage": string(key.stage), "result": key.result}, Value: float64(n),
-		})
-	}
+	n := numbers{status: a.reported.status, attempts: maps.Clone(a.reported.attempts)}
 	a.reported.mu.Unlock()
-	metrics := []expofmt.Metric{
-		generations(s), attempts,
-		gauge("lockstep_sync_healthy", "1 unless the application is known not to run the published set.", flag(s.Healthy)),
-		gauge("lockstep_sync_degraded", "1 when the newest content of the sources is not in use or cannot be read.", flag(s.Degraded)),
-		gauge("lockstep_sync_failures", "Failed deliveries of the published set in a row.", float64(s.Failures)),
-		gauge("lockstep_sync_files", "Files in the published set.", float64(s.Files)),
-		gauge("lockstep_sync_bytes", "Size of the published set.", float64(s.Bytes)),
-		gauge("lockstep_sync_source_bytes", "What the sources hold, each file in blocks of 4096 bytes.", float64(a.inventory.Weight())),
-		gauge("lockstep_sync_limit_bytes", "What the sources may hold; 0 means no limit.", float64(a.opts.Rules.MaxBytes)),
-		gauge("lockstep_sync_last_notify_timestamp_seconds", "When the application was last notified; 0 means never.", seconds(s)),
-	}
+	n.weight, n.limit = a.inventory.Weight(), a.opts.Rules.MaxBytes
 	if a.parts.Age != nil {
 		_, age := a.parts.Age()
+		n.age = &age
+	}
+	return n.metrics()
+}
+
+// DocumentMetrics lists every metric with all of its labels, for documentation.
+func DocumentMetrics() []expofmt.Metric {
+	return numbers{attempts: map[attempt]int{{}: 0}, age: new(time.Duration)}.metrics()
+}
+
+func (n numbers) metrics() []expofmt.Metric {
+	s := n.status
+	attempts := expofmt.Metric{
+		Name: "lockstep_sync_attempts_total", Type: expofmt.Counter,
+		Help: "Pipeline steps by stage and result (ok, failed).",
+	}
+	for key, count := range n.attempts {
+		attempts.Samples = append(attempts.Samples, expofmt.Sample{
+			Labels: map[string]string{"stage": string(key.stage), "result": key.result}, Value: float64(count),
+		})
+	}
+	metrics := []expofmt.Metric{
+		generations(s), attempts,
+		gauge("lockstep_sync_healthy", "0 when the application is known not to run the published set, otherwise 1.", flag(s.Healthy)),
+		gauge("lockstep_sync_degraded", "1 when the newest source content isn't in use or can't be read, otherwise 0.", flag(s.Degraded)),
+		gauge("lockstep_sync_failures", "Consecutive failed deliveries of the published set.", float64(s.Failures)),
+		gauge("lockstep_sync_files", "Files in the published set.", float64(s.Files)),
+		gauge("lockstep_sync_bytes", "Size of the published set in bytes.", float64(s.Bytes)),
+		gauge("lockstep_sync_source_bytes", "Total size of the sources, counting each file in blocks of 4096 bytes.", float64(n.weight)),
+		gauge("lockstep_sync_limit_bytes", "Maximum total size of the sources; 0 means no limit.", float64(n.limit)),
+		gauge("lockstep_sync_last_notify_timestamp_seconds", "Unix time of the last notification of the application; 0 means never.", seconds(s)),
+	}
+	if n.age != nil {
 		metrics = append(metrics, gauge("lockstep_sync_watch_age_seconds",
-			"Time since the source heard of least recently showed a sign of life.", age.Seconds()))
+			"Time since the last response from the source that has been silent longest.", n.age.Seconds()))
 	}
 	return metrics
 }
 
 func generations(s Status) expofmt.Metric {
-	m := expofmt.Metric{Name: "lockstep_sync_generation_info", Type: expofmt.Gauge, Help: "Which generation is observed, published and confirmed."}
+	m := expofmt.Metric{Name: "lockstep_sync_generation_info", Type: expofmt.Gauge, Help: "Generation that is observed, published and confirmed, as a label; the value is always 1."}
 	for stage, id := range map[string]string{"observed": s.Observed, "published": s.Published, "confirmed": s.Confirmed} {
 		m.Samples = append(m.Samples, expofmt.Sample{Labels: map[string]string{"stage": stage, "generation": id}, Value: 1})
 	}

@@ -94,7 +94,7 @@ func DefaultOptions() Options {
 func (o Options) Validate() error {
 	mistakes := []error{o.Rules.Validate(), o.Timing.validate()}
 	if len(o.Sources) == 0 {
-		mistakes = append(mistakes, errors.New("no source: give a configmap, a secret, a selector or a directory"))
+		mistakes = append(mistakes, errors.New("no source: set a configmap, a secret, a selector or a directory"))
 	}
 	switch o.InitialNotify {
 	case NotifyNever, NotifyIfChanged, NotifyAlways:
@@ -116,7 +116,7 @@ func (t Timing) validate() error {
 	var mistakes []error
 	for name, d := range map[string]time.Duration{"quiet period": t.Quiet, "maximum wait": t.MaxWait, "minimum interval": t.MinInterval, "start grace": t.StartGrace} {
 		if d < 0 {
-			mistakes = append(mistakes, fmt.Errorf("%s %s: want no negative time", name, d))
+			mistakes = append(mistakes, fmt.Errorf("%s %s: must not be negative", name, d))
 		}
 	}
 	if t.Retry <= 0 || t.MaxRetry < t.Retry {

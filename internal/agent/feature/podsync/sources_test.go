@@ -54,14 +54,14 @@ func TestAStartOnAUsedVolume(t *testing.T) {
 				inv.Replace(source, nil)
 				inv.Replace("other", nil)
 			},
-			logged: `msg="a source is missing, and is waited for" error="configmap/ns/app not found`,
+			logged: `msg="waiting for a missing source" error="configmap/ns/app not found`,
 		},
 		"in conflict": {
 			sources: func(inv *podsync.Inventory, put func(string)) {
 				put("old")
 				inv.Replace("other", []filemap.Object{other("a")})
 			},
-			logged: `msg="the sources do not fit together, and the published set stays" error="configmap/ns/app and`,
+			logged: `msg="the sources conflict; the published set stays" error="configmap/ns/app and`,
 		},
 	} {
 		for _, application := range []*child{nil, {}} {
@@ -284,7 +284,7 @@ func TestNoFilesAreToldOf(t *testing.T) {
 		agent, _ := run(t, w, func(o *podsync.Options) { o.Sources[0].Named = false })
 		agent.Inventory().Replace(source, nil)
 		synctest.Wait()
-		if !strings.Contains(w.log.String(), "the sources hold no files") {
+		if !strings.Contains(w.log.String(), "the sources don't contain any files") {
 			t.Errorf("the log says nothing:\n%s", w.log.String())
 		}
 	})

@@ -166,7 +166,7 @@ func (a *Agent) writeStatus() {
 	}
 	if err != nil {
 		if a.reported.statusAt.IsZero() {
-			a.parts.Log.Warn("the status file cannot be written, which is tried again", "error", err)
+			a.parts.Log.Warn("cannot write the status file, trying again", "error", err)
 		}
 		a.reported.statusAt = a.parts.Now().Add(statusRetry)
 		return

@@ -114,7 +114,7 @@ func TestSetTooLarge(t *testing.T) {
 		put("2")
 		synctest.Wait()
 		s := w.status(t)
-		if s.Published != published || s.Reason != podsync.SetTooLarge || !s.Degraded || !strings.Contains(s.Message, "the largest one is configmap/ns/other with 3.0 MiB") {
+		if s.Published != published || s.Reason != podsync.SetTooLarge || !s.Degraded || !strings.Contains(s.Message, "the largest is configmap/ns/other with 3.0 MiB") {
 			t.Errorf("status %+v", s)
 		}
 		wantDegraded(t, agent, "1")
@@ -124,7 +124,7 @@ func TestSetTooLarge(t *testing.T) {
 		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_source_bytes 3.149824e+06\n") || !strings.Contains(metrics, "\nlockstep_sync_limit_bytes 1.048576e+06\n") {
 			t.Errorf("metrics\n%s", metrics)
 		}
-		if w.said("the sources are too large, and the published set stays") != 1 {
+		if w.said("the sources are too large; the published set stays") != 1 {
 			t.Errorf("the log is\n%s", w.log.String())
 		}
 		inv.Remove("other", large.Ref)

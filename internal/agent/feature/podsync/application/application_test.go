@@ -62,7 +62,7 @@ func TestNotifiers(t *testing.T) {
 		"exec:test {generation} = g1 -a {dir} = /d":                                                   {true, ""},
 		`exec:sh -c 'test "$LOCKSTEP_CHANGED_FILES" = "a` + "\n" + `b" -a $LOCKSTEP_GENERATION = g1'`: {true, ""},
 		"exec:sh -c 'echo first; echo the reason; exit 1'":                                            {false, "run sh: exit status 1"},
-		"socket:/does/not/exist:reload":                                                               {false, "ask reload on the socket /does/not/exist"},
+		"socket:/does/not/exist:reload":                                                               {false, "send reload to the socket /does/not/exist"},
 		"signal:HUP@pidfile:/does/not/exist":                                                          {false, "no such file"},
 	} {
 		notifier, err := NewNotifier(spec, settings(c))
@@ -207,7 +207,7 @@ func TestNothingToCompareWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := confirmer.Confirm(t.Context(), podsync.Delivery{}, ""); err == nil || !strings.Contains(err.Error(), "it is not known how things were before the reload") {
+		if err := confirmer.Confirm(t.Context(), podsync.Delivery{}, ""); err == nil || !strings.Contains(err.Error(), "the state before the reload is not known") {
 			t.Errorf("%s: error %v", spec, err)
 		}
 	}
@@ -435,7 +435,7 @@ func TestMistakesInOptions(t *testing.T) {
 		"http://h/ timeout=hunter2": "timeout of http://h/: want a time such as 10s",
 		"http://h/ hunter2":         "an option of http://h/ is not of the form NAME=VALUE",
 		"http://h/ timeout=0s":      "HTTP timeout 0s: want a positive time",
-		"http://h/ cert=/c":         "a client certificate needs both its file and its key file",
+		"http://h/ cert=/c":         "a client certificate requires both its file and its key file",
 	} {
 		if _, err := NewNotifier(spec, settings(nil)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: error %v", spec, err)

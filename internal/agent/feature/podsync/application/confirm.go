@@ -104,7 +104,7 @@ func cutURL(s string) (before, url string) {
 }
 
 func missingURL(kind string) error {
-	return fmt.Errorf("confirm %s: want a URL behind it, such as @http://127.0.0.1:9090/metrics", kind)
+	return fmt.Errorf("confirm %s: add a URL, such as @http://127.0.0.1:9090/metrics", kind)
 }
 
 // Compares reports whether the answer is compared with the one before the notification, so
@@ -121,7 +121,7 @@ func (c *Confirmer) Compares() bool {
 func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 	baseline, err := c.probe.baseline(ctx)
 	if err != nil {
-		return "", fmt.Errorf("before telling the application: %w", unlessAsked(err))
+		return "", fmt.Errorf("before notifying the application: %w", unlessAsked(err))
 	}
 	return baseline, nil
 }
@@ -234,7 +234,7 @@ const compared = "# before\n"
 
 // errUncompared means that the agent was restarted between notification and query, so it has
 // to notify again.
-var errUncompared = errors.New("it is not known how things were before the reload")
+var errUncompared = errors.New("the state before the reload is not known")
 
 type commandProbe struct {
 	settings Settings
@@ -262,7 +262,7 @@ func (w workersProbe) workers() ([]int, error) {
 	if w.target == (process.Target{}) {
 		pid := w.child.PID()
 		if pid == 0 { // ChildrenOf(0) would list PID 1
-			return nil, &process.AbsentError{Err: errors.New("the application does not run")}
+			return nil, &process.AbsentError{Err: errors.New("the application isn't running")}
 		}
 		return process.ChildrenOf(pid), nil
 	}
@@ -272,7 +272,7 @@ func (w workersProbe) workers() ([]int, error) {
 func (w workersProbe) baseline(context.Context) (string, error) {
 	pids, err := w.workers()
 	if err == nil && len(pids) == 0 {
-		err = &process.AbsentError{Err: errors.New("the application has no worker processes yet")}
+		err = &process.AbsentError{Err: errors.New("the application hasn't started any worker processes yet")}
 	}
 	return fmt.Sprint(pids), err
 }
@@ -318,9 +318,9 @@ func (h haproxyProbe) ask(ctx context.Context, _ podsync.Delivery, baseline stri
 	case !ok || !known:
 		return false, errors.New("the master socket does not report reloads")
 	case now.total <= before.total:
-		return false, errors.New("haproxy has not reloaded yet")
+		return false, errors.New("haproxy hasn't reloaded yet")
 	case now.failed > 0:
-		return true, fmt.Errorf("haproxy refused its configuration (%d failed reloads)", now.failed)
+		return true, fmt.Errorf("haproxy rejected its configuration (%d failed reloads)", now.failed)
 	}
 	return true, nil
 }

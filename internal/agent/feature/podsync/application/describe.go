@@ -23,7 +23,7 @@ func (h HTTP) Describe(spec string, asking, full bool) string {
 	case "exec":
 		return "command " + Command(rest, full)
 	case "attempt":
-		return "command " + Command(rest, full) + ", whose failure changes nothing"
+		return "command " + Command(rest, full) + "; the agent ignores its failure"
 	case "socket":
 		socket, line, _ := strings.Cut(rest, ":")
 		if !full {
@@ -60,7 +60,7 @@ func (h HTTP) request(words string, asking bool) string {
 		{"user name from ", o.Credentials.UsernameFile},
 		{"password from ", o.Credentials.PasswordFile},
 		{"bearer token from ", o.Credentials.BearerFile},
-		{"authority ", o.TLS.CAFile},
+		{"CA ", o.TLS.CAFile},
 		{"client certificate ", o.TLS.CertFile},
 		{"server name ", o.TLS.ServerName},
 		{"socket ", o.UnixSocket},
@@ -92,7 +92,7 @@ func hints(o httpcall.Options) []string {
 		text = append(text, "following redirects on the same host")
 	}
 	if o.TLS.Insecure {
-		text = append(text, "any certificate")
+		text = append(text, "accepting any certificate")
 	}
 	return text
 }

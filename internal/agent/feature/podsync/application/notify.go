@@ -105,7 +105,7 @@ func NewNotifier(spec string, settings Settings) (podsync.Notifier, error) {
 		return newSocketNotifier(rest, settings)
 	case "restart":
 		if settings.Child == nil {
-			return nil, errors.New("notify restart: there is no child; give its command after --")
+			return nil, errors.New("notify restart: there is no child; add its command after --")
 		}
 		return restartNotifier{settings.Child}, nil
 	}
@@ -194,7 +194,7 @@ func parseTarget(s string, settings Settings) (process.Target, error) {
 	switch kind {
 	case "", "child":
 		if settings.Child == nil {
-			return process.Target{}, errors.New("there is no child to signal: give its command after --, or a target such as @name:nginx or @pidfile:/run/nginx.pid")
+			return process.Target{}, errors.New("there is no child to signal: add its command after --, or a target such as @name:nginx or @pidfile:/run/nginx.pid")
 		}
 		return process.Target{}, nil
 	case "pidfile":

@@ -98,7 +98,7 @@ func reasonsPage() string {
 	for _, e := range input.Explanations() {
 		t.row(fmt.Sprintf(`<a id="%s"></a>`, strings.ToLower(string(e.Reason)))+"`"+string(e.Reason)+"`", e.Meaning, input.Ends(e.Reason))
 	}
-	return "# Reasons of the controller\n\nThose of the agent in the pod are in [sync](../guides/sync.md#health). One word says why Lockstep did something, or why it did not. It is the same in events, in the\n" +
+	return "# Reasons of the controller\n\nThose of the agent in the pod are in [sync](sync.md#reasons). One word says why Lockstep did something, or why it did not. It is the same in events, in the\n" +
 		"log (`reason=`), in the label `reason` of metrics, in `lockstep explain` and in the code (`internal/core/input`).\n\n" + t.String() + statesSection()
 }
 

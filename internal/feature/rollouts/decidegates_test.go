@@ -66,6 +66,10 @@ func gateCases() map[string]decideCase {
 			reason: "and does", findings: changed, intent: func(in *settings.Intent) { in.NamespaceHeld = true },
 			force: ForceNow, want: rolls,
 		},
+		"HeldRepair": {
+			reason: "a hold also keeps an image whose rollout failed", findings: repair, intent: func(in *settings.Intent) { in.Held = true },
+			pending: ago(time.Hour), stuck: true, want: Decision{Verb: Hold, Reason: input.Held, PendingSince: ago(time.Hour)},
+		},
 	}
 }
 

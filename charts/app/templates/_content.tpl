@@ -29,7 +29,7 @@ mounts.
 {{- end -}}
 {{- $encoded := regexReplaceAll "\\s" (toString $value) "" -}}
 {{- if not (regexMatch "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$" $encoded) -}}
-{{- fail (printf "\n\n%s.binaryData.%s: no valid base64; encode the file with: base64 -w0 FILE" $path $name) -}}
+{{- fail (printf "\n\n%s.binaryData.%s isn't valid base64; encode the file with: base64 -w0 FILE" $path $name) -}}
 {{- end -}}
 {{- $_ := set $binary $name $encoded -}}
 {{- end -}}
@@ -52,11 +52,11 @@ mounts.
 {{- toString $value -}}
 {{- else if or (kindIs "float64" $value) (kindIs "int" $value) (kindIs "int64" $value) -}}
 {{- if or (ge (float64 $value) 9007199254740992.0) (le (float64 $value) -9007199254740992.0) -}}
-{{- fail (printf "\n\n%s: the number is too large to be kept exactly; put it into quotes" .path) -}}
+{{- fail (printf "\n\n%s: the number is too large to be kept exactly; quote it" .path) -}}
 {{- end -}}
 {{- toJson $value -}}
 {{- else -}}
-{{- fail (printf "\n\n%s is a %s: want text, a number or a boolean; put structured content into quotes or a block (|)" .path (kindOf $value)) -}}
+{{- fail (printf "\n\n%s is a %s, but must be text, a number or a boolean; write structured content in quotes or in a block (|)" .path (kindOf $value)) -}}
 {{- end -}}
 {{- end -}}
 

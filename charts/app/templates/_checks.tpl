@@ -65,7 +65,7 @@ check, because Helm renders templates in any order.
 {{- range $name, $value := .Values -}}
 {{- $want := has $name $lists | ternary "slice" (has $name $maps | ternary "map" "") -}}
 {{- if not (or $want (has $name $others) (eq (toString $.Values.unknownValues) "accept")) -}}
-{{- fail (printf "\n\n%s is not a value of this chart, and a misspelt name would have no effect: correct it.\nPut your own value below custom, or set unknownValues=accept to allow it at the top level." $name) -}}
+{{- fail (printf "\n\n%s is not a value of this chart, and a misspelled name would have no effect: correct it.\nPut your own value below custom, or set unknownValues=accept to allow it at the top level." $name) -}}
 {{- end -}}
 {{- if and $want (not (or (kindIs $want $value) (kindIs "invalid" $value))) -}}
 {{- fail (printf "\n\n%s is %s, but this chart's %s is %s.\nIf it is your own value, rename it, or move it below custom: {{ .Values.custom.%s }}." $name (get $words (kindOf $value) | default "a number") $name (get $words $want) $name) -}}
@@ -103,7 +103,7 @@ the controller, another workload may use it.
 {{- end -}}
 
 {{/*
-app.checkSpelling finds content that would be lost because of a misspelt name, inside the maps
+app.checkSpelling finds content that would be lost because of a misspelled name, inside the maps
 that base-app left open.
 */}}
 {{- define "app.checkSpelling" -}}

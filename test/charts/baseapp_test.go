@@ -193,12 +193,12 @@ func TestBaseAppFilesRender(t *testing.T) {
 func TestKeysThatBecameValues(t *testing.T) {
 	t.Parallel()
 	wantAdvice(t, map[string]string{
-		"env: production":         "env is a string, and this chart's env is a list.\nIf it is a value of your own, rename it, or move it below custom: {{ .Values.custom.env }}.",
-		"env: {name: production}": "env is a map, and this chart's env is a list",
-		"ports: 8080":             "ports is a number, and this chart's ports is a list",
-		"unknownValues: accept\nservice: web.example.org": "service is a string, and this chart's service is a map",
-		"sync: true":   "sync is a boolean, and this chart's sync is a map",
-		"custom: [me]": "custom is a list, and this chart's custom is a map",
+		"env: production":         "env is a string, but this chart's env is a list.\nIf it is your own value, rename it, or move it below custom: {{ .Values.custom.env }}.",
+		"env: {name: production}": "env is a map, but this chart's env is a list",
+		"ports: 8080":             "ports is a number, but this chart's ports is a list",
+		"unknownValues: accept\nservice: web.example.org": "service is a string, but this chart's service is a map",
+		"sync: true":   "sync is a boolean, but this chart's sync is a map",
+		"custom: [me]": "custom is a list, but this chart's custom is a map",
 	})
 	dir := filepath.Join(helmtest.New(t, "").Chart("app"), "templates")
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -246,9 +246,9 @@ func TestNamesThatTheChartUses(t *testing.T) {
 		"configmapAttacher: {timeout: 30}":      "'/configmapAttacher/timeout': got number, want string",
 		"configmaps: {cm: {use: by the app}}":   "'/configmaps/cm/use'",
 		`configmaps: {cm: {templated: "yes"}}`:  "'/configmaps/cm/templated'",
-		"configmaps: {cm: {data: {a: b}}}":      "configmaps.cm.data is not read: write kv_data or raw_data",
-		"configmaps: {cm: {rawData: {a: b}}}":   "configmaps.cm.rawData is not read: write raw_data",
-		"configmaps: {cm: {binary: {a: Yg==}}}": "configmaps.cm.binary is not read: write binaryData",
+		"configmaps: {cm: {data: {a: b}}}":      "configmaps.cm.data isn't a known name: use kv_data or raw_data",
+		"configmaps: {cm: {rawData: {a: b}}}":   "configmaps.cm.rawData isn't a known name: use raw_data",
+		"configmaps: {cm: {binary: {a: Yg==}}}": "configmaps.cm.binary isn't a known name: use binaryData",
 	})
 	render(t, minimal+"image: {owner: shop}\nrollout: {owner: shop}\nconfigmapAttacher: {owner: shop}\nrbac: {owner: shop}\nconfigmaps: {cm: {owner: shop, kv_data: {a: b}}}\n")
 }
@@ -339,7 +339,7 @@ func TestOldNamesAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	h := helmtest.New(t, "")
 	for naming, want := range map[string]bool{"adler32": true, "sha256": false} {
-		out := h.Run(t, "install", "web", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, minimal), "--set", "revisions.naming="+naming)
+		out := h.Run(t, "install", "web", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, attachImage+minimal), "--set", "revisions.naming="+naming)
 		if got := strings.Contains(out, "WARNING: revisions.naming is adler32"); got != want {
 			t.Errorf("%s: warned %t, want %t", naming, got, want)
 		}
@@ -358,7 +358,7 @@ func TestNotesOfTheMigration(t *testing.T) {
 		"podSecurityContext: {runAsUser: 1000}": {false, false},
 		"rbac: {enabled: false}":                {true, true},
 	} {
-		out := h.Run(t, "install", "web", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, minimal+more))
+		out := h.Run(t, "install", "web", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, attachImage+minimal+more))
 		if got := [2]bool{strings.Contains(out, nonRoot), strings.Contains(out, shared)}; got != want {
 			t.Errorf("%q: names the security contexts and the account: %v, want %v", more, got, want)
 		}

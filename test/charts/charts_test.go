@@ -21,12 +21,15 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// render renders the chart with values and returns the text.
+// attachImage is a value that every release with an attach Job needs.
+const attachImage = "configmapAttacher: {repository: registry.example/lockstep}\n"
+
+// render renders the chart with values and returns the text. The values may replace attachImage.
 func render(t *testing.T, values string, args ...string) string {
 	t.Helper()
 	h := helmtest.New(t, "")
 	file := helmtest.ValuesFile(t, values)
-	return h.Run(t, append([]string{"template", "release", h.Chart("app"), "-n", "shop", "-f", file}, args...)...)
+	return h.Run(t, append([]string{"template", "release", h.Chart("app"), "-n", "shop", "-f", helmtest.ValuesFile(t, attachImage), "-f", file}, args...)...)
 }
 
 // refused renders values that must be refused and returns what was said.
@@ -34,7 +37,7 @@ func refused(t *testing.T, values string, args ...string) string {
 	t.Helper()
 	h := helmtest.New(t, "")
 	file := helmtest.ValuesFile(t, values)
-	_, stderr, code := h.Try(t, append([]string{"template", "release", h.Chart("app"), "-n", "shop", "-f", file}, args...)...)
+	_, stderr, code := h.Try(t, append([]string{"template", "release", h.Chart("app"), "-n", "shop", "-f", helmtest.ValuesFile(t, attachImage), "-f", file}, args...)...)
 	if code == 0 {
 		t.Fatalf("these values are accepted:\n%s", values)
 	}

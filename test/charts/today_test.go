@@ -68,18 +68,18 @@ func TestWhatATeamNeeds(t *testing.T) {
 	}
 }
 
-// TestImagesOfTheRelease: the images of a release have its version as their tag, and its chart names them.
+// TestImagesOfTheRelease: the images of a release have its version as their tag, and its chart uses that tag.
 func TestImagesOfTheRelease(t *testing.T) {
 	t.Parallel()
 	h := helmtest.New(t, "")
 	dir := t.TempDir()
 	h.Run(t, "package", h.Chart("app"), "--version", "1.2.3", "--app-version", "v1.2.3", "--destination", dir)
-	rendered := helmtest.Objects(t, h.Run(t, "template", "release", filepath.Join(dir, "app-1.2.3.tgz"), "-f", helmtest.ValuesFile(t, everything)))
+	rendered := helmtest.Objects(t, h.Run(t, "template", "release", filepath.Join(dir, "app-1.2.3.tgz"), "-f", helmtest.ValuesFile(t, attachImage), "-f", helmtest.ValuesFile(t, everything)))
 	sidecar := at(t, helmtest.OfKind(rendered, "Deployment")[0], "spec", "template", "spec", "initContainers").([]any)[0].(map[string]any)
 	if sidecar["image"] != "ghcr.io/lockstep-dev/lockstep-sync:v1.2.3" {
 		t.Errorf("the sidecar's image is %v", sidecar["image"])
 	}
-	if job := container(t, helmtest.OfKind(rendered, "Job")[0]); job["image"] != "ghcr.io/lockstep-dev/lockstep:v1.2.3" {
+	if job := container(t, helmtest.OfKind(rendered, "Job")[0]); job["image"] != "registry.example/lockstep:v1.2.3" {
 		t.Errorf("the attach Job's image is %v", job["image"])
 	}
 }
@@ -112,19 +112,19 @@ func TestDeploymentUnlessArgo(t *testing.T) {
 func TestAdviceOfToday(t *testing.T) {
 	t.Parallel()
 	wantAdvice(t, map[string]string{
-		"rbac: {enabled: false}\nworkload: {kind: Deployment}":                                                          "may attach ConfigMaps to Rollouts only",
-		"rbac: {enabled: false}\nsecrets: {s: {kv_data: {a: b}}}":                                                       "may attach ConfigMaps to Rollouts only",
-		"ingress: {enabled: true, hosts: [{host: a}]}":                                                                  "there is no Service: set service.enabled=true",
-		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                                                           "there is no Service: set service.enabled=true",
-		"serviceMonitor: {enabled: true}":                                                                               "there is no Service: set service.enabled=true",
+		"rbac: {enabled: false}\nworkload: {kind: Deployment}":                                                          "can attach ConfigMaps to Rollouts only",
+		"rbac: {enabled: false}\nsecrets: {s: {kv_data: {a: b}}}":                                                       "can attach ConfigMaps to Rollouts only",
+		"ingress: {enabled: true, hosts: [{host: a}]}":                                                                  "doesn't create a Service: set service.enabled=true",
+		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                                                           "doesn't create a Service: set service.enabled=true",
+		"serviceMonitor: {enabled: true}":                                                                               "doesn't create a Service: set service.enabled=true",
 		"sync: {enabled: true, configmaps: [a]}":                                                                        "set serviceAccount.create=true",
 		"sync: {enabled: true}":                                                                                         "set sync.configmaps or sync.secrets",
-		"autoscaling: {enabled: true, minReplicas: 12}":                                                                 "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the first or raise the second",
+		"autoscaling: {enabled: true, minReplicas: 12}":                                                                 "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the minimum or raise the maximum",
 		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}":                                "configmapsMountPath and secretsMountPath are the same directory, /etc/kubernetes/configmaps",
 		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":                                           "configmapsMountPath and volumeMounts (mine) are the same directory",
 		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same directory, /etc/kubernetes/configmaps",
 		"domain: example.org":                                                                                           "domain is not a value of this chart",
-		"ingresss: {enabled: true}":                                                                                     "unknownValues=accept allows it at the top",
+		"ingresss: {enabled: true}":                                                                                     "or set unknownValues=accept to allow it at the top level",
 	})
 	render(t, minimal+"rbac: {enabled: false}\nconfigmapAttacher: {serviceAccountName: mine}\n")
 	if said := refused(t, minimal, "--kube-version", "1.22.0"); !strings.Contains(said, "1.23") {

@@ -46,33 +46,33 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		"no name":             {"{}", "appName is empty: set it to the name of your application"},
-		"long name":           {"appName: " + strings.Repeat("a", 64), "want at most 63 lower-case letters"},
-		"upper case":          {"appName: Web", "want at most 63 lower-case letters"},
+		"long name":           {"appName: " + strings.Repeat("a", 64), "use at most 63 lowercase letters"},
+		"upper case":          {"appName: Web", "use at most 63 lowercase letters"},
 		"bad key":             {"{appName: a, configmaps: {Bad_Key: {}}}", "configmaps.Bad_Key: the key becomes part of an object's name"},
 		"long key":            {"{appName: a, secrets: {" + strings.Repeat("k", 250) + ": {}}}", "the key is too long"},
-		"clash":               {"{appName: a, configmaps: {c: {kv_data: {x: 1}}, d: {raw_data: {x: 2}}}}", `configmaps.c and configmaps.d both bring the file "x"`},
-		"clash of Secrets":    {"{appName: a, secrets: {c: {kv_data: {x: 1}}, d: {binaryData: {x: AQ==}}}}", `secrets.c and secrets.d both bring the file "x"`},
+		"clash":               {"{appName: a, configmaps: {c: {kv_data: {x: 1}}, d: {raw_data: {x: 2}}}}", `configmaps.c and configmaps.d both contain the file "x"`},
+		"clash of Secrets":    {"{appName: a, secrets: {c: {kv_data: {x: 1}}, d: {binaryData: {x: AQ==}}}}", `secrets.c and secrets.d both contain the file "x"`},
 		"twice in one":        {"{appName: a, configmaps: {c: {kv_data: {x: 1}, raw_data: {x: 2}}}}", `the key "x" is in kv_data and in raw_data`},
-		"no base64":           {"{appName: a, configmaps: {c: {binaryData: {x: '***'}}}}", "no valid base64; encode the file with: base64 -w0 FILE"},
-		"large number":        {"{appName: a, configmaps: {c: {kv_data: {x: 12345678901234567890}}}}", "put it into quotes"},
+		"no base64":           {"{appName: a, configmaps: {c: {binaryData: {x: '***'}}}}", "isn't valid base64; encode the file with: base64 -w0 FILE"},
+		"large number":        {"{appName: a, configmaps: {c: {kv_data: {x: 12345678901234567890}}}}", "kept exactly; quote it"},
 		"structure":           {"{appName: a, configmaps: {c: {kv_data: {x: {y: z}}}}}", "/configmaps/c/kv_data/x"},
 		"misspelt group":      {"{appName: a, configMaps: {}}", "configMaps is not a value of this chart"},
 		"misspelt Secrets":    {"{appName: a, Secrets: {}}", "Secrets is not a value of this chart"},
 		"misspelt name":       {"{appName: a, app_name: b}", "app_name is not a value of this chart"},
-		"misspelt part":       {"{appName: a, configmaps: {c: {kv: {}}}}", "configmaps.c.kv is not read: write kv_data"},
+		"misspelt part":       {"{appName: a, configmaps: {c: {kv: {}}}}", "configmaps.c.kv isn't a known name: use kv_data"},
 		"unknown part":        {"{appName: a, secrets: {c: {kv: {}}}}", "additional properties 'kv' not allowed"},
 		"unknown setting":     {"{appName: a, revisions: {name: adler32}}", "additional properties 'name' not allowed"},
 		"dots":                {"{appName: a, configmaps: {c..d: {}}}", "digits, dashes and single dots"},
-		"unknown strategy":    {"{appName: a, rollout: {preDefinedStrategy: yolo}}", `rollout.preDefinedStrategy "yolo": want manual-canary-1-pod, manual-canary-20-pct or auto`},
+		"unknown strategy":    {"{appName: a, rollout: {preDefinedStrategy: yolo}}", `rollout.preDefinedStrategy "yolo" is unknown: use manual-canary-1-pod, manual-canary-20-pct or auto`},
 		"two strategies":      {"{appName: a, rollout: {preDefinedStrategy: manual-canary-1-pod, strategy: {canary: {}}}}", "are both set; keep one"},
 		"no strategy":         {`{appName: a, workload: {kind: Rollout}, rollout: {preDefinedStrategy: ""}}`, "a Rollout needs a strategy"},
 		"null strategy":       {`{appName: a, workload: {kind: Rollout}, rollout: {preDefinedStrategy: null}}`, "a Rollout needs a strategy"},
 		"kind":                {"{appName: a, workload: {kind: Pod}}", "/workload/kind"},
 		"service lacks ports": {"{appName: a, service: {enabled: true}}", "set ports (of the container) or service.ports"},
-		"nothing to scale":    {"{appName: a, autoscaling: {enabled: true, targetCPUUtilizationPercentage: 0}}", "there is nothing to scale by"},
+		"nothing to scale":    {"{appName: a, autoscaling: {enabled: true, targetCPUUtilizationPercentage: 0}}", "no metric is set"},
 		"used by nobody": {
 			"{appName: a, configmaps: {c: {use: none, kv_data: {x: y}}}}",
-			"configmaps.c: use is none and the pod template does not name it, so the attach Job can give it to no revision and it would stay for ever.",
+			"configmaps.c: use is none and the pod template doesn't reference it, so the attach Job can't attach it to a revision and it would never be removed.",
 		},
 		"old attacher": {
 			"{appName: a, secrets: {s: {kv_data: {x: y}}}, configmapAttacher: {repository: quay.io/x/configmap-attacher}}",
@@ -185,11 +185,26 @@ func TestNotesWarn(t *testing.T) {
 		"{workload: {revisionHistoryLimit: 1}, revisions: {attach: controller}}": false,
 	} {
 		h := helmtest.New(t, "")
-		args := []string{"install", "release", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, minimal), "-f", helmtest.ValuesFile(t, more)}
+		args := []string{"install", "release", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, attachImage+minimal), "-f", helmtest.ValuesFile(t, more)}
 		if text := h.Run(t, args...); strings.Contains(text, "WARNING: workload.revisionHistoryLimit is 1.") != want {
 			t.Errorf("with %q a warning is wanted: %t; said\n%s", more, want, text)
 		}
 	}
+}
+
+// TestNoImageForTheJob: without an image the Job would never start, and Helm would wait for it. The chart fails at
+// once instead, and names both ways out. A release that needs no Job needs no image.
+func TestNoImageForTheJob(t *testing.T) {
+	t.Parallel()
+	const none = "configmapAttacher: {repository: \"\"}\n"
+	said := refused(t, minimal+none)
+	for _, want := range []string{"configmapAttacher.repository is empty", "set revisions.attach=controller", "configmapAttacher.repository=registry.example/team/lockstep"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said %s, want %s", said, want)
+		}
+	}
+	render(t, minimal+none+"revisions: {attach: controller}\n")
+	render(t, "appName: web\n"+none)
 }
 
 // TestControllerNeedsNoJob: neither Job nor permissions.

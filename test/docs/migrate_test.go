@@ -23,7 +23,7 @@ import (
 func TestNewManifestsOfStakaterReloader(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
-	for _, o := range objectsOf(t, "docs/migrate/stakater-reloader.md") {
+	for _, o := range objectsOf(t, "docs/reference/stakater-reloader.md") {
 		w.Create(t, o)
 	}
 	w.StartReady(t, "--quiet", testkit.Quiet)

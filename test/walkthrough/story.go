@@ -1,10 +1,16 @@
 package walkthrough
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Release is the application of the walk-through: three pods, a canary of one that waits for
-// a promotion, and one ConfigMap.
+// a promotion, and one ConfigMap. The attach Job needs an image, which only a real node pulls.
 func Release(color, more string) string {
+	if !strings.Contains(more, "configmapAttacher:") {
+		more += "\nconfigmapAttacher: {repository: registry.example/lockstep}\n"
+	}
 	return fmt.Sprintf(`
 appName: demo
 replicas: 3

@@ -1,4 +1,4 @@
-{{/* app.check fails, with advice, for values that cannot become a working application. */}}
+{{/* app.check fails, with advice, for values that can't become a working application. */}}
 {{- define "app.check" -}}
 {{- $v := .Values -}}
 {{- include "app.checkNames" . -}}
@@ -6,16 +6,16 @@
 {{- fail "\n\nappName is empty: set it to the name of your application, for example --set appName=web" -}}
 {{- end -}}
 {{- if or (gt (len $v.appName) 63) (not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" $v.appName)) -}}
-{{- fail (printf "\n\nappName %q: want at most 63 lower-case letters, digits and dashes, beginning and ending with a letter or digit" $v.appName) -}}
+{{- fail (printf "\n\nappName %q is invalid: use at most 63 lowercase letters, digits and dashes, beginning and ending with a letter or digit" $v.appName) -}}
 {{- end -}}
 {{- include "app.checkSpelling" . -}}
 {{- range $group := list "configmaps" "secrets" -}}
 {{- range $key, $spec := index $v $group -}}
 {{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$" (printf "%s-%s-0" $v.appName $key)) -}}
-{{- fail (printf "\n\n%s.%s: the key becomes part of an object's name: use lower-case letters, digits, dashes and single dots" $group $key) -}}
+{{- fail (printf "\n\n%s.%s: the key becomes part of an object's name; use lowercase letters, digits, dashes and single dots" $group $key) -}}
 {{- end -}}
 {{- if gt (add (len $v.appName) (len $key) 13) 253 -}}
-{{- fail (printf "\n\n%s.%s: the key is too long: with appName and the hash a name may have 253 characters" $group $key) -}}
+{{- fail (printf "\n\n%s.%s: the key is too long; appName, key and hash together may have at most 253 characters" $group $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -26,14 +26,25 @@
 {{- include "app.checkDirectories" . -}}
 {{- if eq $v.revisions.attach "job" -}}
 {{- include "app.checkNamed" . -}}
+{{- include "app.checkAttachImage" . -}}
 {{- end -}}
 {{- end -}}
 
 {{/*
-app.checkNames refuses, with advice, which a schema doesn't give, names at the top that neither this chart nor
-Helm knows, and values that can't be the chart's: base-app accepted any key, and users' own keys may have become
-values of this chart. So the schema has no types for the lists and maps that base-app didn't have. Every template
-begins with this check, because Helm renders templates in any order.
+app.checkAttachImage: without an image the attach Job would never start, and Helm would wait for it until its
+timeout. There is no default, because no Lockstep image is published yet.
+*/}}
+{{- define "app.checkAttachImage" -}}
+{{- if and (include "app.attachJob" .) (not .Values.configmapAttacher.repository) -}}
+{{- fail "\n\nconfigmapAttacher.repository is empty: revisions.attach is job, and the attach Job needs a Lockstep image. No image is published yet.\nEither set revisions.attach=controller: no Job, and the Lockstep controller attaches ConfigMaps and Secrets once it runs.\nOr build and push an image with \"make push IMAGE=registry.example/team/lockstep\", and set\nconfigmapAttacher.repository=registry.example/team/lockstep,configmapAttacher.tag=TAG" -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+app.checkNames rejects top-level names that neither this chart nor Helm knows, and values of the wrong type. It gives
+advice, which a schema can't: base-app accepted any key, and a user's own key may have become a value of this chart.
+That is why the schema has no types for the lists and maps that base-app didn't have. Every template begins with this
+check, because Helm renders templates in any order.
 */}}
 {{- define "app.checkNames" -}}
 {{- $lists := splitList " " (join " " (list
@@ -54,10 +65,10 @@ begins with this check, because Helm renders templates in any order.
 {{- range $name, $value := .Values -}}
 {{- $want := has $name $lists | ternary "slice" (has $name $maps | ternary "map" "") -}}
 {{- if not (or $want (has $name $others) (eq (toString $.Values.unknownValues) "accept")) -}}
-{{- fail (printf "\n\n%s is not a value of this chart, and a misspelt name would have no effect: correct it.\nA value of your own goes below custom; unknownValues=accept allows it at the top." $name) -}}
+{{- fail (printf "\n\n%s is not a value of this chart, and a misspelled name would have no effect: correct it.\nPut your own value below custom, or set unknownValues=accept to allow it at the top level." $name) -}}
 {{- end -}}
 {{- if and $want (not (or (kindIs $want $value) (kindIs "invalid" $value))) -}}
-{{- fail (printf "\n\n%s is %s, and this chart's %s is %s.\nIf it is a value of your own, rename it, or move it below custom: {{ .Values.custom.%s }}." $name (get $words (kindOf $value) | default "a number") $name (get $words $want) $name) -}}
+{{- fail (printf "\n\n%s is %s, but this chart's %s is %s.\nIf it is your own value, rename it, or move it below custom: {{ .Values.custom.%s }}." $name (get $words (kindOf $value) | default "a number") $name (get $words $want) $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -70,29 +81,29 @@ begins with this check, because Helm renders templates in any order.
 {{- $value := get $values $mount.name | default (printf "volumeMounts (%s)" $mount.name) -}}
 {{- $dir := clean $mount.mountPath -}}
 {{- if hasKey $seen $dir -}}
-{{- fail (printf "\n\n%s and %s are the same directory, %s, and Kubernetes mounts one volume in a directory: give one of them another" (get $seen $dir) $value $dir) -}}
+{{- fail (printf "\n\n%s and %s are the same directory, %s, but Kubernetes mounts only one volume in a directory: change one of them" (get $seen $dir) $value $dir) -}}
 {{- end -}}
 {{- $_ := set $seen $dir $value -}}
 {{- end -}}
 {{- end -}}
 
 {{/*
-app.checkNamed finds an object that the attach Job could give to no revision. With
-the controller another workload may use it.
+app.checkNamed finds an object that the attach Job couldn't attach to a revision. With
+the controller, another workload may use it.
 */}}
 {{- define "app.checkNamed" -}}
 {{- $root := . -}}
 {{- range $group := list "configmaps" "secrets" -}}
 {{- range $key, $spec := index $root.Values $group -}}
 {{- if not (include "app.named" (dict "root" $root "group" $group "key" $key)) -}}
-{{- fail (printf "\n\n%s.%s: use is none and the pod template does not name it, so the attach Job can give it to no revision and it would stay for ever.\nName it in volumes, env, envFrom, initContainers or extraContainers, or set revisions.attach=controller." $group $key) -}}
+{{- fail (printf "\n\n%s.%s: use is none and the pod template doesn't reference it, so the attach Job can't attach it to a revision and it would never be removed.\nReference it in volumes, env, envFrom, initContainers or extraContainers, or set revisions.attach=controller." $group $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
 {{/*
-app.checkSpelling finds content that would be lost for a letter, inside the parts
+app.checkSpelling finds content that would be lost because of a misspelled name, inside the maps
 that base-app left open.
 */}}
 {{- define "app.checkSpelling" -}}
@@ -100,13 +111,13 @@ that base-app left open.
 {{- range $name, $value := $spec -}}
 {{- $right := get (dict "kv" "kv_data" "kvdata" "kv_data" "raw" "raw_data" "rawdata" "raw_data" "data" "kv_data or raw_data" "binarydata" "binaryData" "binary" "binaryData") ($name | lower | replace "_" "" | replace "-" "") -}}
 {{- if and $right (ne $name $right) -}}
-{{- fail (printf "\n\nconfigmaps.%s.%s is not read: write %s" $key $name $right) -}}
+{{- fail (printf "\n\nconfigmaps.%s.%s isn't a known name: use %s" $key $name $right) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* app.checkClashes finds two objects that bring the same file into one directory. */}}
+{{/* app.checkClashes finds two objects that mount the same file into one directory. */}}
 {{- define "app.checkClashes" -}}
 {{- $seen := dict -}}
 {{- $root := .root -}}
@@ -116,7 +127,7 @@ that base-app left open.
 {{- if has (($spec).use | default "files") (list "files" "both") -}}
 {{- range $file := include "app.files" (dict "root" $root "group" $group "key" $key) | fromJsonArray -}}
 {{- if hasKey $seen $file -}}
-{{- fail (printf "\n\n%s.%s and %s.%s both bring the file %q, and one of them would hide the other.\nRename one, or set mount.layout=directories to give each a directory of its own,\nor set mount.clashes=last to let the last one win." $group (get $seen $file) $group $key $file) -}}
+{{- fail (printf "\n\n%s.%s and %s.%s both contain the file %q, and one would hide the other.\nRename one, or set mount.layout=directories to mount each into its own directory,\nor set mount.clashes=last to use the last one." $group (get $seen $file) $group $key $file) -}}
 {{- end -}}
 {{- $_ := set $seen $file $key -}}
 {{- end -}}

@@ -1,8 +1,7 @@
 {{/*
 app.content is the final content of one ConfigMap or Secret, as JSON:
-{"data": {key: text}, "binaryData": {key: base64}}. A Secret has only the latter,
-as Kubernetes keeps it. Everything else here starts from it: names, objects,
-mounts.
+{"data": {key: text}, "binaryData": {key: base64}}. A Secret uses only binaryData,
+as Kubernetes stores it. Names, objects and mounts are all derived from this.
 */}}
 {{- define "app.content" -}}
 {{- $root := .root -}}
@@ -29,7 +28,7 @@ mounts.
 {{- end -}}
 {{- $encoded := regexReplaceAll "\\s" (toString $value) "" -}}
 {{- if not (regexMatch "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$" $encoded) -}}
-{{- fail (printf "\n\n%s.binaryData.%s: no valid base64; encode the file with: base64 -w0 FILE" $path $name) -}}
+{{- fail (printf "\n\n%s.binaryData.%s isn't valid base64; encode the file with: base64 -w0 FILE" $path $name) -}}
 {{- end -}}
 {{- $_ := set $binary $name $encoded -}}
 {{- end -}}
@@ -42,7 +41,7 @@ mounts.
 {{- toJson (dict "data" $data "binaryData" $binary) -}}
 {{- end -}}
 
-{{/* app.scalar is one value as the text that was meant. */}}
+{{/* app.scalar is one value as text. */}}
 {{- define "app.scalar" -}}
 {{- $value := .value -}}
 {{- if kindIs "string" $value -}}
@@ -52,11 +51,11 @@ mounts.
 {{- toString $value -}}
 {{- else if or (kindIs "float64" $value) (kindIs "int" $value) (kindIs "int64" $value) -}}
 {{- if or (ge (float64 $value) 9007199254740992.0) (le (float64 $value) -9007199254740992.0) -}}
-{{- fail (printf "\n\n%s: the number is too large to be kept exactly; put it into quotes" .path) -}}
+{{- fail (printf "\n\n%s: the number is too large to be kept exactly; quote it" .path) -}}
 {{- end -}}
 {{- toJson $value -}}
 {{- else -}}
-{{- fail (printf "\n\n%s is a %s: want text, a number or a boolean; put structured content into quotes or a block (|)" .path (kindOf $value)) -}}
+{{- fail (printf "\n\n%s is a %s, but must be text, a number or a boolean; write structured content in quotes or in a block (|)" .path (kindOf $value)) -}}
 {{- end -}}
 {{- end -}}
 
@@ -67,8 +66,8 @@ mounts.
 {{- end -}}
 
 {{/*
-app.quote is text as a YAML scalar that gives back exactly this text. JSON is
-YAML, but for a few characters that YAML takes for line breaks or refuses.
+app.quote is text as a YAML scalar that decodes to exactly this text. JSON is
+YAML, except for a few characters that YAML reads as line breaks or refuses.
 */}}
 {{- define "app.quote" -}}
 {{- $text := toJson . -}}
@@ -80,8 +79,8 @@ YAML, but for a few characters that YAML takes for line breaks or refuses.
 
 {{/*
 app.digest is the hash of an object's final content. The type of a Secret counts
-as content: Kubernetes never changes it. So does that an object is mutable: Kubernetes
-makes no immutable one mutable again.
+as content, because Kubernetes doesn't allow changing it. So does mutability, because an
+immutable object can't become mutable again.
 */}}
 {{- define "app.digest" -}}
 {{- $salt := "" -}}
@@ -100,7 +99,7 @@ makes no immutable one mutable again.
 {{- (index .root.Values "secrets" .key).type | default "Opaque" -}}
 {{- end -}}
 
-{{/* app.objectName is the name of a ConfigMap or Secret; its end follows its content. */}}
+{{/* app.objectName is the name of a ConfigMap or Secret. Its suffix depends on the content. */}}
 {{- define "app.objectName" -}}
 {{- $suffix := include "app.digest" . | trunc 10 -}}
 {{- if eq .root.Values.revisions.naming "adler32" -}}
@@ -110,8 +109,8 @@ makes no immutable one mutable again.
 {{- end -}}
 
 {{/*
-app.named is whether the pod template names an object: "true" or nothing. With
-use: none it does when the user's own volumes, variables or containers do.
+app.named is whether the pod template references an object: "true" or empty. With
+use: none, the user's own volumes, variables or containers may reference it.
 */}}
 {{- define "app.named" -}}
 {{- if ne ((index .root.Values .group .key).use | default "files") "none" -}}
@@ -121,7 +120,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* app.objects lists what the attach Job attaches: configmap/NAME,secret/NAME,… */}}
+{{/* app.objects lists the objects that the attach Job attaches: configmap/NAME,secret/NAME,… */}}
 {{- define "app.objects" -}}
 {{- $root := . -}}
 {{- $names := list -}}

@@ -1,4 +1,4 @@
-{{/* app.labels are the labels of every object that is no revision's own. */}}
+{{/* app.labels are the labels of every object that doesn't belong to a single revision. */}}
 {{- define "app.labels" -}}
 app: {{ .Values.appName }}
 app.kubernetes.io/name: {{ .Values.appName }}
@@ -8,8 +8,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-app.kind is the kind of the workload. What base-app's values say of a Rollout is
-enough to mean one.
+app.kind is the kind of the workload. Any of base-app's values about a Rollout is
+enough to select one.
 */}}
 {{- define "app.kind" -}}
 {{- $named := .Values.rollout.preDefinedStrategy -}}
@@ -22,7 +22,7 @@ Deployment
 {{- end -}}
 {{- end -}}
 
-{{/* app.account is the service account of the pods; nothing means the namespace's default. */}}
+{{/* app.account is the service account of the pods; empty means the namespace's default. */}}
 {{- define "app.account" -}}
 {{- .Values.serviceAccount.name | default .Values.serviceAccountName | default (.Values.serviceAccount.create | ternary .Values.appName "") -}}
 {{- end -}}
@@ -34,10 +34,10 @@ Deployment
 {{- $first.port | default $first.containerPort -}}
 {{- end -}}
 
-{{/* app.needsService fails for what cannot be without a Service. */}}
+{{/* app.needsService fails for objects that need a Service. */}}
 {{- define "app.needsService" -}}
 {{- if not .root.Values.service.enabled -}}
-{{- fail (printf "\n\n%s.enabled is true, but there is no Service: set service.enabled=true" .what) -}}
+{{- fail (printf "\n\n%s.enabled is true, but the chart doesn't create a Service: set service.enabled=true" .what) -}}
 {{- end -}}
 {{- end -}}
 
@@ -60,28 +60,28 @@ Deployment
 {{- printf "%s:%v" .Values.configmapAttacher.repository (.Values.configmapAttacher.tag | default .Chart.AppVersion) -}}
 {{- end -}}
 
-{{/* app.attachJob is whether there is an attach Job: "true" or nothing. */}}
+{{/* app.attachJob is whether the chart creates an attach Job: "true" or empty. */}}
 {{- define "app.attachJob" -}}
 {{- if and (eq .Values.revisions.attach "job") (include "app.objects" .) -}}true{{- end -}}
 {{- end -}}
 
-{{/* app.attachRole is whether its service account is made: "true" or nothing. */}}
+{{/* app.attachRole is whether the chart creates the service account of the Job: "true" or empty. */}}
 {{- define "app.attachRole" -}}
 {{- if and (include "app.attachJob" .) .Values.rbac.enabled (not .Values.configmapAttacher.serviceAccountName) -}}true{{- end -}}
 {{- end -}}
 
 {{/*
 app.sharedAccount is whether the attach Job uses the account that base-app's releases shared, because
-this release doesn't make one and doesn't name one: "true" or nothing.
+this release neither creates nor names one: "true" or empty.
 */}}
 {{- define "app.sharedAccount" -}}
 {{- if and (include "app.attachJob" .) (not (or .Values.rbac.enabled .Values.configmapAttacher.serviceAccountName)) -}}true{{- end -}}
 {{- end -}}
 
 {{/*
-app.attachAccount is the name of the attach Job's service account and role. In a
-namespace of another release the hash keeps it apart from namespaces and names that
-give the same text when they are joined.
+app.attachAccount is the name of the attach Job's service account and Role. If the Job runs in another
+namespace than the release, the hash keeps apart pairs of namespace and name that
+are equal when joined.
 */}}
 {{- define "app.attachAccount" -}}
 {{- $name := printf "%s-attach" .Values.appName -}}
@@ -100,9 +100,9 @@ give the same text when they are joined.
 {{- end -}}
 
 {{/*
-app.revisionedMeta marks an object whose name carries its content. Helm and Argo
-CD would remove it with the deploy that no longer names it, while old pods still
-need it; the garbage collector removes it with its last revision.
+app.revisionedMeta marks an object whose name contains a hash of its content. Without the annotations, Helm and Argo
+CD would remove it in the first deploy that doesn't contain it, while old pods still
+need it. The garbage collector removes it with its last revision.
 */}}
 {{- define "app.revisionedMeta" -}}
 labels:

@@ -14,11 +14,11 @@
 {{- else if not $named -}}
 {{- fail "\n\na Rollout needs a strategy: set rollout.strategy, or set rollout.preDefinedStrategy to manual-canary-1-pod, manual-canary-20-pct or auto" -}}
 {{- else -}}
-{{- fail (printf "\n\nrollout.preDefinedStrategy %q: want manual-canary-1-pod, manual-canary-20-pct or auto" $named) -}}
+{{- fail (printf "\n\nrollout.preDefinedStrategy %q is unknown: use manual-canary-1-pod, manual-canary-20-pct or auto" $named) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* app.manualCanary changes the first pods and waits for a person. */}}
+{{/* app.manualCanary replaces the first pods and waits for a promotion. */}}
 {{- define "app.manualCanary" -}}
 canary:
   {{- if .onePod }}

@@ -2,16 +2,16 @@
 {{- define "app.sync" -}}
 {{- $s := .Values.sync -}}
 {{- if not (semverCompare ">=1.29.0-0" (include "app.kubeVersion" .)) -}}
-{{- fail (printf "\n\nsync.enabled is true, but native sidecars need Kubernetes 1.29, and this is rendered for %s" (include "app.kubeVersion" .)) -}}
+{{- fail (printf "\n\nsync.enabled is true, but native sidecars need Kubernetes 1.29 or later, and the chart is rendered for %s" (include "app.kubeVersion" .)) -}}
 {{- end -}}
 {{- if not (or $s.configmaps $s.secrets) -}}
-{{- fail "\n\nsync.enabled is true, but there is nothing to follow: set sync.configmaps or sync.secrets" -}}
+{{- fail "\n\nsync.enabled is true, but no sources are named: set sync.configmaps or sync.secrets" -}}
 {{- end -}}
 {{- if not (include "app.account" .) -}}
-{{- fail "\n\nsync.enabled is true, but the pods have no service account of their own, and the agent reads ConfigMaps and Secrets with it:\nset serviceAccount.create=true, or serviceAccount.name" -}}
+{{- fail "\n\nsync.enabled is true, but the pods don't have their own service account, which the agent needs to read ConfigMaps and Secrets:\nset serviceAccount.create=true, or serviceAccount.name" -}}
 {{- end -}}
 {{- if not .Values.automountServiceAccountToken -}}
-{{- fail "\n\nsync.enabled is true, but automountServiceAccountToken is false: the agent needs the token" -}}
+{{- fail "\n\nsync.enabled is true, but automountServiceAccountToken is false: set it to true, because the agent needs the token" -}}
 {{- end -}}
 {{- $args := list (printf "--root=%s" $s.mountPath) (printf "--health-addr=:%v" $s.healthPort) -}}
 {{- range $s.configmaps }}{{- $args = append $args (printf "--configmap=%s" .) }}{{- end -}}

@@ -22,7 +22,7 @@ const repository = "../.."
 // outputsPage lists the fields of every command's output for programs.
 func outputsPage() (string, error) {
 	var page strings.Builder
-	page.WriteString("# Output of commands\n\n`-o json` and `-o yaml` write the same fields. Fields are added, and not removed ([releases](../contributing/releases.md)). `[]` marks a list, `{}` a map by name. A field that\n" +
+	page.WriteString("# Output of commands\n\n`-o json` and `-o yaml` write the same fields. Fields are added, and not removed ([what is stable](../start/upgrade.md#what-is-stable)). `[]` marks a list, `{}` a map by name. A field that\n" +
 		"isn't always there is optional. Times are in RFC 3339. `-o name` lists names only, one on a line, and `-o wide` is the table with more columns.\n")
 	comments := comments{}
 	for _, output := range cli.Outputs() {

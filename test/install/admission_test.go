@@ -182,7 +182,7 @@ func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.text +=
 // want forgets the warnings that it has compared.
 func (w *warnings) want(t *testing.T, annotated string) {
 	t.Helper()
-	if want := "Lockstep can't roll out workloads of this namespace, because the chart value admissionPolicy.deniedNamespaces lists it"; !strings.Contains(w.text, want) {
+	if want := "Lockstep can't roll out workloads in this namespace, because the chart value admissionPolicy.deniedNamespaces lists it"; !strings.Contains(w.text, want) {
 		t.Errorf("for %s: warned with %q, want %q", annotated, w.text, want)
 	}
 	w.text = ""
@@ -238,7 +238,7 @@ func (i *installed) playThief(t *testing.T) {
 	pod := i.podOf(t, "refresh")
 	const (
 		outside    = "can't change a workload's fields outside of its pod template"
-		containers = "can't add or remove containers, or change other fields of one"
+		containers = "can't add or remove containers, or change fields of one, except"
 		image      = "can't change a container's image, except to a digest from the repository"
 		variable   = "can't change environment variables, except LOCKSTEP_INPUTS"
 		spec       = "can't change a pod template's spec, except in its containers"

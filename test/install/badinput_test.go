@@ -39,7 +39,7 @@ func TestBadValues(t *testing.T) {
 		"pods alone":         {image + "reload: {enabled: false}\npodStrategies: {enabled: true}", []string{"podStrategies.enabled needs reload.enabled", "reload.enabled=true"}},
 		"auto alone":         {image + "reload: {enabled: false, auto: true}", []string{"reload.auto needs reload.enabled", "reload.auto=false"}},
 		"secrets alone":      {image + "revisions: {secretNamespaces: [shop]}", []string{"revisions.secretNamespaces needs revisions.enabled", "revisions.enabled=true"}},
-		"secrets elsewhere":  {image + "namespaces: [shop]\nrevisions: {enabled: true, secretNamespaces: [blog]}", []string{`revisions.secretNamespaces has "blog"`, "add it there"}},
+		"secrets elsewhere":  {image + "namespaces: [shop]\nrevisions: {enabled: true, secretNamespaces: [blog]}", []string{`revisions.secretNamespaces lists "blog"`, "add it there"}},
 		"webhook alone":      {image + "images: {webhook: {enabled: true, secretName: a}}", []string{"images.webhook.enabled needs images.enabled"}},
 		"webhook for anyone": {image + "images: {enabled: true, webhook: {enabled: true}}", []string{"images.webhook.secretName is empty", "kubectl -n own create secret"}},
 		"nobody's account":   {image + "serviceAccount: {create: false}", []string{"serviceAccount.name is empty"}},
@@ -66,24 +66,24 @@ func TestBadValues(t *testing.T) {
 		"two pull secrets":   {image + `images: {enabled: true, pullSecrets: ["a,b"]}`, []string{"/images/pullSecrets/0"}},
 		"file of no one":     {image + "images: {dockerConfigNamespaces: [shop]}\nextraArgs: [--docker-config=a]", []string{"images.dockerConfigNamespaces needs images.enabled", "images.enabled=true"}},
 		"no file":            {image + "images: {enabled: true, dockerConfigNamespaces: [shop]}", []string{"images.dockerConfigNamespaces needs --docker-config in extraArgs", "extraVolumes and extraVolumeMounts", "leave images.dockerConfigNamespaces empty"}},
-		"file elsewhere":     {image + "namespaces: [shop]\nimages: {enabled: true, dockerConfigNamespaces: [blog]}\nextraArgs: [--docker-config=a]", []string{`images.dockerConfigNamespaces has "blog"`, "add it there"}},
-		"cloud elsewhere":    {image + "namespaces: [shop]\nimages: {enabled: true, cloudIdentityNamespaces: [shop, blog]}", []string{`images.cloudIdentityNamespaces has "blog"`, "add it there"}},
+		"file elsewhere":     {image + "namespaces: [shop]\nimages: {enabled: true, dockerConfigNamespaces: [blog]}\nextraArgs: [--docker-config=a]", []string{`images.dockerConfigNamespaces lists "blog"`, "add it there"}},
+		"cloud elsewhere":    {image + "namespaces: [shop]\nimages: {enabled: true, cloudIdentityNamespaces: [shop, blog]}", []string{`images.cloudIdentityNamespaces lists "blog"`, "add it there"}},
 		"cloud of no one":    {image + "images: {cloudIdentityNamespaces: [shop]}", []string{"images.cloudIdentityNamespaces needs images.enabled", "images.enabled=true"}},
 		"denied by no one":   {image + "admissionPolicy: {deniedNamespaces: [infra]}", []string{"admissionPolicy.deniedNamespaces needs admissionPolicy.enabled", "admissionPolicy.enabled=true"}},
 		"some of the cloud":  {image + `images: {enabled: true, cloudIdentityNamespaces: ["shop-*"]}`, []string{"/images/cloudIdentityNamespaces/0"}},
-		"port of metrics":    {image + "images: {enabled: true, webhook: {enabled: true, secretName: a, port: 8080}}", []string{"images.webhook.port 8080 is taken", "8082"}},
-		"port of probes":     {image + "images: {enabled: true, webhook: {enabled: true, secretName: a, port: 8081}}", []string{"images.webhook.port 8081 is taken", "8082"}},
-		"known kind":         {image + "kinds: [{kind: apps/v1beta1/Deployment=spec.template, resource: deployments}]", []string{`kinds has "apps/v1beta1/Deployment=spec.template"`, "take it out"}},
-		"kind twice":         {image + "kinds: [{kind: a.example/v1/A=spec.a, resource: as}, {kind: a.example/v2/A=spec.b, resource: as}]", []string{`kinds has "a.example/v2/A=spec.b"`, "take it out"}},
-		"no kind":            {image + "builtInKinds: []", []string{"builtInKinds and kinds are empty", "name a kind"}},
+		"port of metrics":    {image + "images: {enabled: true, webhook: {enabled: true, secretName: a, port: 8080}}", []string{"images.webhook.port 8080 is in use", "8082"}},
+		"port of probes":     {image + "images: {enabled: true, webhook: {enabled: true, secretName: a, port: 8081}}", []string{"images.webhook.port 8081 is in use", "8082"}},
+		"known kind":         {image + "kinds: [{kind: apps/v1beta1/Deployment=spec.template, resource: deployments}]", []string{`kinds lists "apps/v1beta1/Deployment=spec.template"`, "remove it"}},
+		"kind twice":         {image + "kinds: [{kind: a.example/v1/A=spec.a, resource: as}, {kind: a.example/v2/A=spec.b, resource: as}]", []string{`kinds lists "a.example/v2/A=spec.b"`, "remove it"}},
+		"no kind":            {image + "builtInKinds: []", []string{"builtInKinds and kinds are empty", "list a kind"}},
 		"not built in":       {image + "builtInKinds: [job]", []string{"/builtInKinds/0", "deployment"}},
 		"platform alone":     {image + "images: {defaultPlatform: linux/amd64}", []string{"images.defaultPlatform needs images.enabled", "images.enabled=true"}},
 		"half a platform":    {image + "images: {enabled: true, defaultPlatform: arm64}", []string{"/images/defaultPlatform"}},
 		"kind and a comment": {image + `kinds: [{kind: "a.example/v1/A=spec.a # b", resource: as}]`, []string{"/kinds/0/kind"}},
-		"none may go":        {image + "podDisruptionBudget: {maxUnavailable: 0}", []string{"podDisruptionBudget.maxUnavailable 0 lets no node be drained", "set 1 or more"}},
-		"no share may go":    {image + "podDisruptionBudget: {maxUnavailable: 0%}", []string{"podDisruptionBudget.maxUnavailable 0% lets no node be drained"}},
-		"all must stay":      {image + "replicas: 3\npodDisruptionBudget: {minAvailable: 3}", []string{"podDisruptionBudget.minAvailable 3 is every one of the 3 replicas", "raise replicas"}},
-		"rounded to all":     {image + "podDisruptionBudget: {minAvailable: 51%}", []string{"podDisruptionBudget.minAvailable 51% is every one of the 2 replicas"}},
+		"none may go":        {image + "podDisruptionBudget: {maxUnavailable: 0}", []string{"podDisruptionBudget.maxUnavailable 0 prevents node drains", "set 1 or more"}},
+		"no share may go":    {image + "podDisruptionBudget: {maxUnavailable: 0%}", []string{"podDisruptionBudget.maxUnavailable 0% prevents node drains"}},
+		"all must stay":      {image + "replicas: 3\npodDisruptionBudget: {minAvailable: 3}", []string{"podDisruptionBudget.minAvailable 3 requires all 3 replicas", "raise replicas"}},
+		"rounded to all":     {image + "podDisruptionBudget: {minAvailable: 51%}", []string{"podDisruptionBudget.minAvailable 51% requires all 2 replicas"}},
 		"not an account":     {image + `serviceAccount: {name: "a, b"}`, []string{"/serviceAccount/name"}},
 		"closed to no one":   {image + "networkPolicy: {metricsFrom: [{podSelector: {}}]}", []string{"networkPolicy.metricsFrom needs networkPolicy.enabled", "networkPolicy.enabled=true", "leave networkPolicy.metricsFrom empty"}},
 		"open to everything": {image + "networkPolicy: {egress: [{}]}", []string{"networkPolicy.egress needs networkPolicy.enabled", "networkPolicy.enabled=true"}},
@@ -93,7 +93,7 @@ func TestBadValues(t *testing.T) {
 		"no one's identity":  {image + "serviceAccount: {create: false, name: a, annotations: {example.com/role: reader}}", []string{"serviceAccount.annotations needs serviceAccount.create", "serviceAccount.create=true"}},
 		"installed and off":  {image + "enabled: false", []string{"enabled is false", "condition: lockstep.enabled", "replicas=0"}},
 		"variable unnamed":   {image + "extraEnv: [{value: a}]", []string{"/extraEnv/0", "name"}},
-		"other namespace":    {image + "extraEnv: [{name: POD_NAMESPACE, value: a}]", []string{`extraEnv has "POD_NAMESPACE": `, "leave it out"}},
+		"other namespace":    {image + "extraEnv: [{name: POD_NAMESPACE, value: a}]", []string{`extraEnv contains "POD_NAMESPACE": `, "remove it"}},
 		"not a class":        {image + `priorityClassName: "a: b"`, []string{"/priorityClassName"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,8 +130,8 @@ func TestExtraArgs(t *testing.T) {
 			args := fmt.Sprintf("image: {repository: registry.example/lockstep}\nextraArgs: [--workers=2, %s]\n", arg)
 			env := fmt.Sprintf("image: {repository: registry.example/lockstep}\nextraEnv: [{name: HTTPS_PROXY, value: proxy}, {name: %s, value: x}]\n", variable)
 			if !slices.Contains(free(), flag[1]) {
-				wantRefused(t, h, args, fmt.Sprintf("extraArgs has %q: ", arg))
-				wantRefused(t, h, env, fmt.Sprintf("extraEnv has %q: ", variable))
+				wantRefused(t, h, args, fmt.Sprintf("extraArgs contains %q: ", arg))
+				wantRefused(t, h, env, fmt.Sprintf("extraEnv contains %q: ", variable))
 				return
 			}
 			given := deployment(t, render(t, h, "lockstep", "own", args)).Spec.Template.Spec.Containers[0].Args
@@ -161,7 +161,7 @@ func TestNamespaceSelector(t *testing.T) {
 			t.Parallel()
 			values := fmt.Sprintf("image: {repository: registry.example/lockstep}\nnamespaceSelector: %q\n", selector)
 			if _, err := labels.Parse(selector); err != nil {
-				wantRefused(t, h, values, fmt.Sprintf("namespaceSelector %q is no label selector", selector), "team=shop")
+				wantRefused(t, h, values, fmt.Sprintf("namespaceSelector %q isn't a label selector", selector), "team=shop")
 				return
 			}
 			given := deployment(t, render(t, h, "lockstep", "own", values)).Spec.Template.Spec.Containers[0].Args

@@ -31,19 +31,19 @@ func TestNotes(t *testing.T) {
 		reload  = "kubectl -n NAMESPACE annotate deployment NAME lockstep.dev/reload=auto"
 		images  = "kubectl -n NAMESPACE annotate deployment NAME 'image.lockstep.dev/CONTAINER=registry.example/web:^1'"
 		webhook = "http://lockstep-webhook.own.svc:9000/generic"
-		cloud   = "name the namespaces that may: images.cloudIdentityNamespaces"
-		idle    = "every capability is switched off"
+		cloud   = "list the namespaces that can use it: images.cloudIdentityNamespaces"
+		idle    = "every feature is off"
 	)
 	for name, c := range map[string]struct {
 		values string
 		want   []string
 		not    []string
 	}{
-		"default":    {"", []string{"kubectl -n own rollout status deployment/lockstep", example, reload, "why it was rolled", "explain deployment/web -n shop --controller-namespace own"}, []string{images, "-webhook", "observes", "It follows", "the labels", "revisioned", idle}},
+		"default":    {"", []string{"kubectl -n own rollout status deployment/lockstep", example, reload, "why it rolled out", "explain deployment/web -n shop --controller-namespace own"}, []string{images, "-webhook", "observes", "It follows", "the labels", "revisioned", idle}},
 		"namespaces": {"namespaces: [blog, shop]\nimages: {enabled: true}", []string{"It follows the namespaces blog, shop.", example, images}, []string{"-n blog", "sed"}},
 		"elsewhere":  {"namespaces: [cart, blog]", []string{"sed 's/shop/cart/' examples/workload.yaml | kubectl -n cart apply", "explain deployment/web -n cart"}, []string{example, "-n shop"}},
-		"selector":   {"namespaceSelector: team=shop", []string{"with the labels team=shop", "Give the namespace shop the labels", example}, nil},
-		"observe":    {"observe: true\nimages: {enabled: true}\nrevisions: {enabled: true}", []string{"It only observes", "observe=false", "what Lockstep would do", "would run", "would be attached"}, []string{"why it was rolled", "Let a container run", "are attached"}},
+		"selector":   {"namespaceSelector: team=shop", []string{"with the labels team=shop", "Label the namespace shop", example}, nil},
+		"observe":    {"observe: true\nimages: {enabled: true}\nrevisions: {enabled: true}", []string{"It only observes", "observe=false", "what Lockstep would do", "would run", "would be attached"}, []string{"why it rolled out", "Let a container run", "are attached"}},
 		"auto":       {"reload: {auto: true}", []string{example}, []string{reload}},
 		"images":     {"reload: {enabled: false}\nimages: {enabled: true}", []string{"Let a container run", images, cloud}, []string{example, reload, "-webhook"}},
 		"webhook":    {"images: {enabled: true, webhook: {enabled: true, secretName: a, port: 9000}}", []string{webhook}, nil},

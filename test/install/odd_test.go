@@ -142,7 +142,7 @@ func TestFollowedNamespaceIsDeleted(t *testing.T) {
 		err := c.Get(t.Context(), client.ObjectKeyFromObject(gone), gone)
 		return apierrors.IsNotFound(err), fmt.Sprintf("the namespace is still there: %v", err)
 	})
-	if stderr, code := upgrade(shop, gone.Name); code == 0 || !strings.Contains(stderr, fmt.Sprintf("has %q, and the cluster has no such namespace", gone.Name)) || !strings.Contains(stderr, "create it, or take it out") {
+	if stderr, code := upgrade(shop, gone.Name); code == 0 || !strings.Contains(stderr, fmt.Sprintf("lists %q, which doesn't exist in the cluster", gone.Name)) || !strings.Contains(stderr, "create the namespace, or remove it") {
 		t.Errorf("exit %d, want an error about the namespace:\n%s", code, stderr)
 	}
 	if history := h.Run(t, "history", own, "-n", own); strings.Contains(history, "failed") {

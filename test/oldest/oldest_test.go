@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// release is the oldest one that docs/contributing/releases.md promises.
+// release is the oldest one that docs/start/upgrade.md promises.
 const release = "1.34"
 
 func TestMain(m *testing.M) { os.Exit(labtest.RunTests(m)) }

@@ -83,8 +83,8 @@ spec:
 {{- end -}}
 
 {{/*
-lockstep.otherWords says that the annotation k of OBJECT asks for an image in the words of kube-image-deployer, as
---read-annotations reads them. Without that tool in the flag it is empty. A variable whose value isn't in the values may name it.
+lockstep.otherWords is an expression for: the annotation k of OBJECT requests an image in kube-image-deployer's syntax, as
+--read-annotations reads it. It is empty if the flag doesn't name that tool. A variable whose value isn't in the values may name it.
 */}}
 {{- define "lockstep.otherWords" -}}
 {{- $read := regexMatch "(^| )--read-annotations[= ][^ ]*kube-image-deployer" (join " " .Values.extraArgs) -}}
@@ -110,7 +110,7 @@ variables:
     expression: {{ $spec }}.spec.containers + {{ $spec }}.spec.?initContainers.orValue([])
   {{- end }}
   # The annotation image.lockstep.dev/web: registry.example:5000/web:^1 becomes {web: registry.example:5000/web}.
-  # A key of kube-image-deployer counts only for a container without our own: a map can't have a key twice.
+  # A kube-image-deployer key counts only for a container without Lockstep's own: a map can't contain a key twice.
   - name: repositories
     expression: >-
       variables.old.metadata.?annotations.orValue({}).transformMapEntry(k, v, k.startsWith('image.lockstep.dev/')
@@ -131,7 +131,7 @@ validations:
   {{- $at = printf "%s%s" $at (include "lockstep.field" $field) }}
   {{- end }}
   - same: {{ $template }}.transformMap(k, v, !(k in ['metadata', 'spec']), v)
-    message: Lockstep can't change other fields of a pod template than metadata and spec
+    message: Lockstep can't change fields of a pod template, except metadata and spec
   - same: {{ $template }}.?metadata.orValue({}).transformMap(k, v, k != 'annotations', v)
     message: Lockstep can't change a pod template's metadata, except its own annotation
   - same: {{ $template }}.?metadata.?annotations.orValue({}).transformMap(k, v, k != 'lockstep.dev/inputs', v)
@@ -139,11 +139,11 @@ validations:
   - same: {{ $template }}.spec.transformMap(k, v, !(k in ['containers', 'initContainers']), v)
     message: Lockstep can't change a pod template's spec, except in its containers
   - same: {{ $template }}.spec.containers.map(c, c.transformMap(k, v, !(k in ['env', 'image']), v))
-    message: Lockstep can't add or remove containers, or change other fields of one than its image and its own variable
+    message: Lockstep can't add or remove containers, or change fields of one, except its image and its own variable
   - same: {{ $template }}.spec.containers.map(c, c.?env.orValue([]).filter(e, e.name != 'LOCKSTEP_INPUTS' || has(e.valueFrom)))
     message: Lockstep can't change environment variables, except LOCKSTEP_INPUTS
   - same: {{ $template }}.spec.?initContainers.orValue([]).map(c, c.transformMap(k, v, k != 'image', v))
-    message: Lockstep can't add or remove init containers, or change other fields of one than its image
+    message: Lockstep can't add or remove init containers, or change fields of one, except its image
   {{- if .root.Values.images.enabled }}
   - expression: >-
       variables.containers.all(i, c, c.?image == variables.oldContainers[i].?image
@@ -221,7 +221,7 @@ validations:
     message: "Lockstep can't write in this namespace: remove it from the chart value admissionPolicy.deniedNamespaces, or remove Lockstep's annotations and labels"
 {{- end -}}
 
-{{/* lockstep.warningPolicy warns a user who annotates such a namespace or a workload in it. It denies nothing. */}}
+{{/* lockstep.warningPolicy warns a user who annotates such a namespace or a workload in it. It doesn't deny requests. */}}
 {{- define "lockstep.warningPolicy" -}}
 failurePolicy: Ignore
 action: Warn
@@ -242,5 +242,5 @@ condition: >-
   {{- end }})
 validations:
   - expression: "false"
-    message: "Lockstep can't roll out workloads of this namespace, because the chart value admissionPolicy.deniedNamespaces lists it"
+    message: "Lockstep can't roll out workloads in this namespace, because the chart value admissionPolicy.deniedNamespaces lists it"
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* lockstep.args are the arguments of the controller. Switches are always written, so that the manifest says what runs. */}}
+{{/* lockstep.args are the arguments of the controller. It always includes the switches, so the manifest shows which features run. */}}
 {{- define "lockstep.args" -}}
 {{- $v := .Values -}}
 - controller

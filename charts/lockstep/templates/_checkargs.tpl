@@ -1,31 +1,31 @@
 {{/*
-lockstep.checkArgs refuses further arguments that the rest of the manifest would not know of: permissions,
-ports and volumes follow the values.
+lockstep.checkArgs rejects additional arguments that the rest of the manifest wouldn't match: permissions,
+ports and volumes depend on the values.
 */}}
 {{- define "lockstep.checkArgs" -}}
 {{- $instead := include "lockstep.ownedArgs" . | fromYaml -}}
 {{- range $arg := .Values.extraArgs -}}
 {{- with get $instead (first (splitList "=" $arg)) -}}
-{{- fail (printf "\n\nextraArgs has %q: %s" $arg .) -}}
+{{- fail (printf "\n\nextraArgs contains %q: %s" $arg .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* lockstep.checkEnv refuses the same as variables: --lease-name is LOCKSTEP_LEASE_NAME. */}}
+{{/* lockstep.checkEnv rejects the same flags as variables: --lease-name is LOCKSTEP_LEASE_NAME. */}}
 {{- define "lockstep.checkEnv" -}}
-{{- $instead := dict "POD_NAMESPACE" "the chart sets it to the namespace of the release, so leave it out" -}}
+{{- $instead := dict "POD_NAMESPACE" "the chart sets it to the release namespace, so remove it" -}}
 {{- range $flag, $way := include "lockstep.ownedArgs" . | fromYaml -}}
 {{- $_ := set $instead (printf "LOCKSTEP_%s" (trimPrefix "--" $flag | replace "-" "_" | upper)) $way -}}
 {{- end -}}
 {{- range .Values.extraEnv -}}
 {{- $name := .name -}}
 {{- with get $instead $name -}}
-{{- fail (printf "\n\nextraEnv has %q: %s" $name .) -}}
+{{- fail (printf "\n\nextraEnv contains %q: %s" $name .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* lockstep.ownedArgs has the flags of the chart, and what to do instead of giving them. */}}
+{{/* lockstep.ownedArgs lists the flags that the chart sets, and what to do instead of setting them. */}}
 {{- define "lockstep.ownedArgs" -}}
 --log-format: use the value logging.format instead
 --log-level: use the value logging.level instead
@@ -63,10 +63,10 @@ ports and volumes follow the values.
 --max-damping: use the value rollouts.maxDamping instead
 --notify-file: use the values notifications.secretName and notifications.secretKey instead
 --leader-elect: use the value replicas instead; a single replica elects itself
---lease-name: the roles name the Lease, so leave it out
---state-name: the record has a fixed name, so leave it out
---key-name: the roles name the Secret, so leave it out
---own-namespace: it is the namespace of the release, so leave it out
---metrics-addr: the Service and the monitors name the port, so leave it out
---probe-addr: the probes name the port, so leave it out
+--lease-name: the roles name the Lease, so remove the flag
+--state-name: the record has a fixed name, so remove the flag
+--key-name: the roles name the Secret, so remove the flag
+--own-namespace: the chart uses the release namespace, so remove the flag
+--metrics-addr: the Service and the monitors name the port, so remove the flag
+--probe-addr: the probes name the port, so remove the flag
 {{- end -}}

@@ -1,5 +1,4 @@
-{{/* lockstep.checkNeeds refuses a value that has no effect, because what it belongs to is switched off. Defaults that
-aren't empty pass. */}}
+{{/* lockstep.checkNeeds rejects a value without effect, because its feature is off. Non-empty defaults pass. */}}
 {{- define "lockstep.checkNeeds" -}}
 {{- $all := .Values -}}
 {{- $defaults := dict "images.cloudIdentityNamespaces" (list "*") "admissionPolicy.deniedNamespaces" (list "kube-system") -}}
@@ -16,8 +15,8 @@ aren't empty pass. */}}
 {{- end -}}
 
 {{/*
-lockstep.needs has the switches, and what has no effect without each. Labels and intervals of monitors are
-not among them: one file of values may serve clusters with and without Prometheus.
+lockstep.needs lists the switches and the values without effect when they are off. Labels and intervals of monitors
+aren't among them: one values file can serve clusters with and without Prometheus.
 */}}
 {{- define "lockstep.needs" -}}
 reload.enabled: [reload.auto, podStrategies.enabled]

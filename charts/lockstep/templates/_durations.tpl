@@ -1,4 +1,4 @@
-{{/* lockstep.checkDurations refuses what isn't a duration, with an example. Empty is the default. */}}
+{{/* lockstep.checkDurations rejects values that aren't durations, with an example. Empty stands for the default. */}}
 {{- define "lockstep.checkDurations" -}}
 {{- $values := .Values -}}
 {{- range $path := list "quiet" "maxDelay" "revisions.grace" "images.interval" "rollouts.settle" "rollouts.timeout" "rollouts.pauseGrace" "rollouts.damping" "rollouts.maxDamping" "podMonitor.interval" "serviceMonitor.interval" -}}
@@ -12,7 +12,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* lockstep.seconds is how long a duration such as 1m30s is. lockstep.checkDurations has seen that it is one. */}}
+{{/* lockstep.seconds is the length of a duration such as 1m30s. lockstep.checkDurations has already checked the syntax. */}}
 {{- define "lockstep.seconds" -}}
 {{- $units := dict "ns" 1e-9 "us" 1e-6 "µs" 1e-6 "ms" 1e-3 "s" 1 "m" 60 "h" 3600 -}}
 {{- $sum := 0 -}}

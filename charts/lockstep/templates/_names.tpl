@@ -4,9 +4,9 @@
 {{- end -}}
 
 {{/*
-lockstep.selector are the labels that find the pods. A namespace has one installation at most,
-because the record, the key and the Lease have fixed names. So the release is not among them, and
-an installation that was made by other means can be adopted.
+lockstep.selector are the labels that select the pods. A namespace contains at most one installation,
+because the record, the key and the Lease have fixed names. So the labels don't include the release, and
+Helm can adopt an installation that was made in another way.
 */}}
 {{- define "lockstep.selector" -}}
 app.kubernetes.io/name: lockstep
@@ -17,7 +17,7 @@ app.kubernetes.io/name: lockstep
 {{ toYaml (merge (include "lockstep.ownLabels" . | fromYaml) .Values.labels) }}
 {{- end -}}
 
-{{/* lockstep.componentLabels are those of a Service: monitors select by the component. */}}
+{{/* lockstep.componentLabels are the labels of a Service: monitors select it by component. */}}
 {{- define "lockstep.componentLabels" -}}
 {{ toYaml (merge (dict "app.kubernetes.io/component" .component) (include "lockstep.labels" .root | fromYaml)) }}
 {{- end -}}
@@ -44,7 +44,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- end -}}
 
-{{/* lockstep.subjects are whom the roles are bound to. */}}
+{{/* lockstep.subjects are the subjects of the role bindings. */}}
 {{- define "lockstep.subjects" -}}
 subjects:
   - {kind: ServiceAccount, name: {{ include "lockstep.account" . | quote }}, namespace: {{ .Release.Namespace | quote }}}

@@ -1,9 +1,9 @@
 {{/*
-The permissions of the controller, and what each of them is for. test/install runs the controller with
-exactly these and compares them with the requests that the API server has logged.
+The controller's permissions and their purposes. test/install runs the controller with exactly these
+and compares them with the requests in the API server's audit log.
 */}}
 
-{{/* lockstep.workloadVerbs: whoever moves workloads patches them. */}}
+{{/* lockstep.workloadVerbs: a feature that rolls out workloads patches them. */}}
 {{- define "lockstep.workloadVerbs" -}}
 {{- $v := .Values -}}
 {{- if and (or $v.reload.enabled $v.images.enabled) (not $v.observe) -}}
@@ -18,31 +18,31 @@ exactly these and compares them with the requests that the API server has logged
 {{- $v := .Values -}}
 {{- $moves := or $v.reload.enabled $v.images.enabled -}}
 {{- if $v.reload.enabled }}
-# What is followed. Contents are hashed on arrival and not kept.
+# The sources. Lockstep hashes their content on arrival and doesn't keep it.
 - apiGroups: [""]
   resources: [configmaps, secrets]
   verbs: [list, watch]
 {{- else if $v.revisions.enabled }}
-# Metadata of the objects that are attached.
+# Metadata of the attached objects.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, watch]
 {{- end }}
 {{- if or $moves $v.revisions.enabled }}
 {{- with include "lockstep.appsResources" $v }}
-# What uses them, and what is rolled: one patch of the pod template.
+# The workloads. A rollout is one patch of the pod template.
 - apiGroups: [apps]
   resources: [{{ . }}]
   verbs: {{ include "lockstep.workloadVerbs" $ }}
 {{- end }}
 {{- if has "rollout" $v.builtInKinds }}
-# Where Argo Rollouts is not installed this grants nothing.
+# Without Argo Rollouts, this has no effect.
 - apiGroups: [argoproj.io]
   resources: [rollouts]
   verbs: {{ include "lockstep.workloadVerbs" . }}
 {{- end }}
 {{- if has "cronjob" $v.builtInKinds }}
-# The next Job reads new content by itself; only a new image is written.
+# The next Job reads new content by itself; Lockstep writes only a new image.
 - apiGroups: [batch]
   resources: [cronjobs]
   verbs: [list, watch{{ if and $v.images.enabled (not $v.observe) }}, patch{{ end }}]
@@ -53,12 +53,12 @@ exactly these and compares them with the requests that the API server has logged
   verbs: {{ include "lockstep.workloadVerbs" $ }}
 {{- end }}
 {{- with include "lockstep.revisionResources" $v }}
-# Which revision shows what was delivered{{ if $v.revisions.enabled }}, and which one owns what it was started with{{ end }}.
+# The revisions, which show the delivered versions{{ if $v.revisions.enabled }} and own the attached objects{{ end }}.
 - apiGroups: [apps]
   resources: [{{ . }}]
   verbs: [list{{ if $v.revisions.enabled }}, watch{{ end }}]
 {{- end }}
-# What people see with "kubectl describe".
+# The events that "kubectl describe" shows.
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
@@ -71,14 +71,14 @@ exactly these and compares them with the requests that the API server has logged
   verbs: [list, watch]
 {{- end }}
 {{- if not $v.observe }}
-# Owner references are written, nothing else. RBAC cannot narrow it to them.
+# Lockstep writes only owner references. RBAC can't restrict a patch to them.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [patch]
 {{- end }}
 {{- end }}
 {{- if $v.images.enabled }}
-# The credentials with which the pods pull.
+# The pull secrets of the pods.
 - apiGroups: [""]
   resources: [serviceaccounts]
   verbs: [get]
@@ -99,7 +99,7 @@ exactly these and compares them with the requests that the API server has logged
 {{- end }}
 {{- end -}}
 
-{{/* lockstep.appsResources are those of the followed built-in kinds in the group apps: "deployments, daemonsets". */}}
+{{/* lockstep.appsResources are the resources of the followed built-in kinds in the group apps: "deployments, daemonsets". */}}
 {{- define "lockstep.appsResources" -}}
 {{- $resources := list -}}
 {{- range list "deployment" "statefulset" "daemonset" -}}
@@ -108,7 +108,7 @@ exactly these and compares them with the requests that the API server has logged
 {{- join ", " $resources -}}
 {{- end -}}
 
-{{/* lockstep.revisionResources are those of their revisions. A further kind may have either. */}}
+{{/* lockstep.revisionResources are the resources of their revisions. An additional kind may use either. */}}
 {{- define "lockstep.revisionResources" -}}
 {{- $resources := list -}}
 {{- if or (has "deployment" .builtInKinds) (has "rollout" .builtInKinds) .kinds -}}{{- $resources = append $resources "replicasets" -}}{{- end -}}
@@ -122,30 +122,30 @@ exactly these and compares them with the requests that the API server has logged
 {{- if eq (len $parts) 3 -}}{{- first $parts -}}{{- end -}}
 {{- end -}}
 
-{{/* lockstep.clusterRules are the permissions to what is in no namespace. */}}
+{{/* lockstep.clusterRules are the permissions on cluster-scoped objects. */}}
 {{- define "lockstep.clusterRules" -}}
 {{- $v := .Values -}}
 {{- if or $v.reload.enabled $v.images.enabled $v.revisions.enabled }}
-# Defaults for all workloads of a namespace.
+# Namespace defaults for workloads.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [list, watch]
 {{- end }}
 {{- if and $v.images.enabled (not $v.images.platforms) (not $v.images.defaultPlatform) }}
-# The platforms that an image must have.
+# The platforms that an image must support.
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list]
 {{- end }}
 {{- end -}}
 
-{{/* lockstep.ownRules are the permissions in the release's namespace. */}}
+{{/* lockstep.ownRules are the permissions in the release namespace. */}}
 {{- define "lockstep.ownRules" -}}
 {{- $moves := or .Values.reload.enabled .Values.images.enabled -}}
 {{- $writes := or $moves .Values.revisions.enabled -}}
 {{- if $moves }}
-# What each workload was given, and the ConfigMap lockstep-stop. RBAC cannot narrow a list to a label, nor a create to a
-# name.
+# The record of delivered versions, and the ConfigMap lockstep-stop. RBAC can't restrict a list to a label, or a create
+# to a name.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, watch, create]
@@ -155,13 +155,13 @@ exactly these and compares them with the requests that the API server has logged
     [{{ include "lockstep.recordNames" . | wrap 110 | nindent 5 | trim }}]
   verbs: [get, patch]
 {{- else if $writes }}
-# The ConfigMap lockstep-stop, with which an operator stops every change.
+# The ConfigMap lockstep-stop, with which an operator stops every automatic change.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, watch]
 {{- end }}
 {{- if .Values.reload.enabled }}
-# The key for digests of Secrets. The controller makes it at its first start.
+# The key for Secret digests. The controller creates it at its first start.
 - apiGroups: [""]
   resources: [secrets]
   resourceNames: [lockstep-installation-key]
@@ -178,7 +178,7 @@ exactly these and compares them with the requests that the API server has logged
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
-# The event "became leader", written by the client library{{ if $writes }}, and those about the record and lockstep-stop{{ end }}.
+# The client library's event "became leader"{{ if $writes }}, and the events about the record and lockstep-stop{{ end }}.
 - apiGroups: [""{{ if $writes }}, events.k8s.io{{ end }}]
   resources: [events]
   verbs: [create, patch]
@@ -193,16 +193,16 @@ exactly these and compares them with the requests that the API server has logged
 {{- join ", " $names -}}
 {{- end -}}
 
-{{/* lockstep.attachSecretsRules are the permissions in a namespace whose Secrets are attached. */}}
+{{/* lockstep.attachSecretsRules are the permissions in a namespace with attached Secrets. */}}
 {{- define "lockstep.attachSecretsRules" -}}
 {{- if not .Values.reload.enabled }}
-# Metadata of the Secrets that are attached.
+# Metadata of the attached Secrets.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [list, watch]
 {{- end }}
 {{- if not .Values.observe }}
-# Owner references are written, nothing else. RBAC cannot narrow it to them.
+# Lockstep writes only owner references. RBAC can't restrict a patch to them.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [patch]

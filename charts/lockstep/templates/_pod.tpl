@@ -92,7 +92,7 @@ volumeMounts:
 {{ end -}}
 {{- with .Values.notifications.secretName -}}
 - name: lockstep-notifications
-  secret: {secretName: {{ . | quote }}, optional: true} # without it nobody is notified, and everything else works
+  secret: {secretName: {{ . | quote }}, optional: true} # without it, Lockstep only skips notifications
 {{ end -}}
 {{- with .Values.extraVolumes -}}
 {{ toYaml . }}

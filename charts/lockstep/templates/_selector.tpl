@@ -1,5 +1,5 @@
 {{/*
-lockstep.selectorPattern matches what the controller takes for a label selector: requirements between
+lockstep.selectorPattern matches the label selectors that the controller accepts: requirements separated by
 commas, such as team=shop,!old,size in (small, large).
 */}}
 {{- define "lockstep.selectorPattern" -}}

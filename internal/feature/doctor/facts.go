@@ -18,6 +18,7 @@ type Facts struct {
 	Now                time.Time
 	Hints              Hints
 
+	Kubernetes  KubernetesFacts
 	Controller  ControllerFacts
 	Permissions PermissionFacts
 	Kinds       KindFacts

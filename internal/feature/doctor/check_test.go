@@ -42,7 +42,10 @@ func workload(annotations map[string]string, tools ...string) doctor.Workload {
 func healthy() doctor.Facts {
 	return doctor.Facts{
 		Namespace: "lockstep-system", Version: "1.2.3", Now: now(), Hints: doctor.Hints{Nearest: func(string, []string) []string { return nil }},
-		Kubernetes: doctor.KubernetesFacts{Version: "v1.36.1"},
+		ServerFacts: doctor.ServerFacts{
+			Clock:      doctor.ClockFacts{Times: access.Times{Sent: now(), Answered: now(), Server: now()}},
+			Kubernetes: doctor.KubernetesFacts{Version: "v1.36.1"},
+		},
 		Controller: doctor.ControllerFacts{
 			Installation: doctor.Installation{
 				Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, Updated: 2, Lease: "lockstep", ReloadOn: true, ImagesOn: true, PodsOn: true,
@@ -51,7 +54,6 @@ func healthy() doctor.Facts {
 			Led: true, Leader: access.Leader{Name: "lockstep-a", Renewed: now().Add(-2 * time.Second), Expires: now().Add(13 * time.Second), WrittenAt: now().Add(-2 * time.Second)},
 		},
 		Permissions: doctor.PermissionFacts{Asked: 30}, Kinds: doctor.KindFacts{Served: []doctor.Served{{Name: "deployment", Here: true, BuiltIn: true}, {Name: "rollout"}}},
-		Clock: doctor.ClockFacts{Times: access.Times{Sent: now(), Answered: now(), Server: now()}},
 		Record: doctor.RecordFacts{Stored: ledger.Stored{
 			Found: true, Version: "1.2.3", Entries: map[kube.Key]record.Entry{{Name: "web"}: {}},
 			Used: []ledger.Used{{Name: "lockstep-state-07", All: 5 << 10, Namespaces: map[string]int{"shop": 5 << 10}}},

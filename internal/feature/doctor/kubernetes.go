@@ -13,9 +13,9 @@ const (
 	NewestKubernetes = "1.36"
 )
 
-// KubernetesFacts are about the API server.
+// KubernetesFacts are about the Kubernetes release.
 type KubernetesFacts struct {
-	// Version is the release that it reports, such as "v1.36.1+k3s1".
+	// Version is the one that the API server reports, such as "v1.36.1+k3s1".
 	Version string
 	Err     error
 }

@@ -133,7 +133,7 @@ func (p preparation) forecast() string {
 }
 
 const waysOut = `Without this wait: "make demo CLUSTER=1" plays on the cluster of your current context, after asking;
-KUBEBUILDER_ASSETS=FOLDER starts the etcd and kube-apiserver that setup-envtest has put there.
+KUBEBUILDER_ASSETS=DIRECTORY starts the etcd and kube-apiserver that setup-envtest installed there.
 
 `
 

@@ -91,7 +91,7 @@ shop        deployment/db    wait        Held       held (estimate)
 configmap/fixed in shop is immutable: the API server would refuse this change; give the new content a new name
 configmap/lost in shop: created, and no workload uses it
 secret/db in shop is not visible to you: assumed to change
-other objects, which restart no workload: 1 Ingress, 2 Service
+other objects, which don't restart workloads: 1 Ingress, 2 Service
 the record cannot be read: what exists now counts as delivered
 `
 	if diff := cmp.Diff(want, printed(t, func(to *bytes.Buffer) error { return printPlan(to, p, false) })); diff != "" {

@@ -31,22 +31,22 @@ func newAttach(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach KIND/NAME OBJECT...",
 		Short: "Attach ConfigMaps and Secrets to the newest revision of a workload",
-		Long: `Attach ConfigMaps and Secrets, whose names carry their content, to the revisions of
-a workload that use them. Kubernetes then removes each object with the last
-revision that needs it, and never before.
+		Long: `Attach ConfigMaps and Secrets to the revisions of a workload that use them. Their names must
+change with their content. Kubernetes then removes each object together with the last revision
+that needs it, and never earlier.
 
 KIND is rollout, deployment, statefulset, daemonset or cronjob. An OBJECT is
 configmap/NAME or secret/NAME in the workload's namespace.
 
-The command waits until the workload's controller has made the revision whose pod
-template names the objects. It does not wait for that revision to become healthy:
-a canary that waits for a person is no reason to fail. Owners are added, never
-replaced; a second run changes nothing, and says so.
+The command waits until the workload's controller has created the revision whose pod template
+names the objects. It doesn't wait for that revision to become healthy, so a canary that waits
+for approval doesn't make it fail. The command adds owners and never replaces them. A second run
+changes nothing, and says so.
 
-Where "lockstep controller" runs, label the objects lockstep.dev/revisioned=true
-instead: it does the same by itself, also for changes that no job accompanies.
+If "lockstep controller" runs in the cluster, label the objects lockstep.dev/revisioned=true
+instead. The controller then attaches them, even after changes that don't come from a deploy job.
 
-Exit codes: 0 attached, or --best-effort; 1 something was not attached; 2 used wrongly.`,
+Exit codes: 0 attached, or --best-effort; 1 an object was not attached; 2 wrong usage.`,
 		Example: `  # after a deploy
   lockstep attach --namespace shop rollout/web configmap/web-settings-3fa9c1d2e4 secret/web-db-77ab01c9de
 
@@ -62,9 +62,9 @@ Exit codes: 0 attached, or --best-effort; 1 something was not attached; 2 used w
 	o.kube.bindUser(fs)
 	o.log.bind(fs)
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload and the objects (default the kubeconfig's, or the pod's own)")
-	fs.BoolVar(&o.request.RequireReference, "require-reference", o.request.RequireReference, "attach only what the newest revision's pod template references")
+	fs.BoolVar(&o.request.RequireReference, "require-reference", o.request.RequireReference, "attach only objects that the newest revision's pod template references")
 	fs.DurationVar(&o.request.Grace, "reference-grace", o.request.Grace, "without --require-reference: how long to wait for a reference first")
-	fs.BoolVar(&o.bestEffort, "best-effort", false, "say what could not be attached, and exit with 0: what belongs to no revision stays")
+	fs.BoolVar(&o.bestEffort, "best-effort", false, "report objects that could not be attached, and exit with 0; Kubernetes doesn't remove them")
 	fs.DurationVar(&o.request.Timeout, "timeout", o.request.Timeout, "how long to wait for the revision")
 	return cmd
 }
@@ -102,7 +102,7 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 	err = attacher.Attach(cmd.Context(), o.request)
 	switch {
 	case err == nil && !changed:
-		fmt.Fprintln(cmd.OutOrStdout(), "nothing had to be done")
+		fmt.Fprintln(cmd.OutOrStdout(), "there is nothing to do")
 	case err != nil && o.bestEffort:
 		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: not everything is attached:", err)
 		return nil

@@ -26,7 +26,7 @@ func TestAttachRefusesBeforeItAsks(t *testing.T) {
 		"bare object":        {"attach rollout/web a", `object "a": want configmap/NAME or secret/NAME`},
 		"cross-namespace":    {"attach -n shop rollout/web configmap/other/a", "it is in namespace other, not shop: an owner must be in the same namespace as what it owns"},
 		"workload elsewhere": {"attach -n shop rollout/other/web configmap/a", "it is in namespace other, not shop"},
-		"bad name":           {"attach rollout/web configmap/A_B", "no valid name"},
+		"bad name":           {"attach rollout/web configmap/A_B", "invalid name"},
 		"bad namespace":      {"attach -n A rollout/web configmap/a", `namespace "A"`},
 		"bad timeout":        {"attach --timeout 0s rollout/web configmap/a", "--timeout 0s: must be positive"},
 		"bad flag":           {"attach --bogus", "unknown flag: --bogus"},

@@ -25,7 +25,7 @@ func TestAttachSaysWhenNothingHadToBeDone(t *testing.T) {
 				t.Errorf("%s: %q is not in %q", step.reason, want, got.stdout)
 			}
 		}
-		if got.code != 0 || strings.HasSuffix(got.stdout, "\nnothing had to be done\n") != step.idle {
+		if got.code != 0 || strings.HasSuffix(got.stdout, "\nthere is nothing to do\n") != step.idle {
 			t.Errorf("%s: %+v", step.reason, got)
 		}
 	}

@@ -88,11 +88,14 @@ Changing a ConfigMap or Secret doesn't restart pods. Annotate a workload with
 
     lockstep.dev/reload: auto
 
-and "lockstep controller" rolls it when what it uses changes: once for a set of
-changes, never for nothing, and also for what changed while it was down.
+and "lockstep controller" rolls it out when a ConfigMap or Secret that it uses changes. Several
+changes cause one rollout, and changes made while the controller was down are delivered too. To
+see why a workload was rolled out, or why not, run
 
-In the place of another program it takes that one's command line, as an executable of
-its name or as "lockstep NAME":
+    lockstep explain deployment/web
+
+As a drop-in replacement, Lockstep accepts the command line of these programs. Name the
+executable after the program, or run "lockstep NAME":
 
 ` + dropInTable() + `
 Every flag can be set by an environment variable: --max-delay is

@@ -111,7 +111,7 @@ func TestBuiltInKinds(t *testing.T) {
 		"Short":    {[]string{"sts", "ro"}, nil, "statefulset rollout"},
 		"Further":  {[]string{"cronjob"}, []string{"example.com/v1/Worker=spec.template"}, "cronjob worker.example.com"},
 		"Only":     {nil, []string{"example.com/v1/Worker=spec.template"}, "worker.example.com"},
-		"None":     {nil, nil, "no kind of workload is left to follow"},
+		"None":     {nil, nil, "no kind of workload remains to follow"},
 		"Unknown":  {[]string{"deployment", "pod"}, nil, `"pod": want some of deployment, statefulset, daemonset, cronjob, rollout`},
 		"OffTwice": {[]string{"cronjob"}, []string{"apps/v1/Deployment=spec.template"}, "known already"},
 	} {

@@ -52,25 +52,24 @@ func newController(env Environment) *cobra.Command {
 	o := controllerOptions{rollouts: rollouts.SafeOptions()}
 	cmd := &cobra.Command{
 		Use:   "controller",
-		Short: "Follow ConfigMaps, Secrets and images and roll the workloads that use them",
-		Long: `Follow ConfigMaps, Secrets and images and roll the workloads that use them.
+		Short: "Follow ConfigMaps, Secrets and images, and roll out the workloads that use them",
+		Long: `Follow ConfigMaps, Secrets and images, and roll out the workloads that use them.
 
-A workload asks for it with an annotation:
+Annotate a workload to have it followed:
 
-    lockstep.dev/reload: auto                        everything its pods reference
+    lockstep.dev/reload: auto                        everything that its pods reference
     lockstep.dev/reload: configmap/app, secret/db-*  these, referenced or not
-    lockstep.dev/reload: never                       hands off
+    lockstep.dev/reload: never                       nothing
 
-With --images a container runs the newest image that a spec stands for, by digest:
+With --images, the controller pins a container to the newest image that matches a spec:
 
     image.lockstep.dev/web: registry.example/web:1.4.*
 
-Changes are gathered: a workload is rolled when its sources have been quiet for
---quiet, and at the latest --max-delay after the first change. What each workload
-was given is remembered in ConfigMaps of the controller's own namespace, so a
-change made while the controller was down is delivered when it comes back, and
-starting the controller restarts no pod.`,
-		Example: `  # against the cluster of your kubeconfig
+The controller rolls out a workload once its sources have been unchanged for --quiet, at the
+latest --max-delay after the first change. It records the delivered versions in ConfigMaps in its
+own namespace. Changes made while the controller was down are therefore delivered after it
+starts, and starting it doesn't restart pods.`,
+		Example: `  # on your machine, for the cluster of your kubeconfig
   lockstep controller --leader-elect=false
 
   # only two namespaces, a longer quiet window, JSON logs
@@ -89,27 +88,27 @@ starting the controller restarts no pod.`,
 func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.kube.bind(fs)
 	o.log.bind(fs)
-	fs.BoolVar(&o.reload, "reload", true, "follow ConfigMaps and Secrets; false reads none of them, and leaves what is on record of them as it is")
+	fs.BoolVar(&o.reload, "reload", true, "follow ConfigMaps and Secrets; false doesn't read them, and keeps what is on record about them")
 	o.revisions.bind(fs)
 	o.images.bind(fs)
 	fs.StringSliceVar(&o.scope.namespaces, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
-	fs.StringVar(&o.scope.selector, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; each is watched by itself, nothing of the others is read")
-	fs.StringSliceVar(&o.scope.builtIn, "built-in-kinds", builtInNames(), "built-in kinds of workloads to follow, separated by commas; the others are neither read nor changed")
+	fs.StringVar(&o.scope.selector, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; the controller watches each by itself and reads nothing in other namespaces")
+	fs.StringSliceVar(&o.scope.builtIn, "built-in-kinds", builtInNames(), "built-in kinds of workloads to follow, separated by commas; the controller neither reads nor changes the others")
 	fs.StringArrayVar(&o.scope.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
-	fs.BoolVar(&o.auto, "auto", false, "follow every workload that nothing else decides about, as if annotated with lockstep.dev/reload: auto")
-	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts no pod")
-	o.forms.bind(fs, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
+	fs.BoolVar(&o.auto, "auto", false, "follow every workload without settings of its own, as if annotated with lockstep.dev/reload: auto")
+	fs.BoolVar(&o.observe, "observe", false, "decide and report, but don't change workloads; switching this off later doesn't restart pods")
+	o.forms.bind(fs, formAnnotation, "what Lockstep writes into the pod template: annotation, or env for an environment variable")
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need permissions on pods")
 	fs.StringVar(&o.own.Namespace, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.own.Record, "state-name", ask.DefaultState, "start of the names of the ConfigMaps that remember what was delivered")
-	fs.StringVar(&o.own.Key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
-	fs.DurationVar(&o.rollouts.Quiet, "quiet", o.rollouts.Quiet, "how long a workload's sources must be unchanged before it is rolled")
+	fs.StringVar(&o.own.Record, "state-name", ask.DefaultState, "name prefix of the ConfigMaps that record delivered versions")
+	fs.StringVar(&o.own.Key, "key-name", ask.DefaultKey, "name of the Secret with the key for Secret digests")
+	fs.DurationVar(&o.rollouts.Quiet, "quiet", o.rollouts.Quiet, "how long a workload's sources must be unchanged before a rollout")
 	fs.DurationVar(&o.rollouts.MaxDelay, "max-delay", o.rollouts.MaxDelay, "maximum time continuous changes can delay a rollout")
 	o.safety.bind(fs, &o.rollouts.Safety)
-	fs.IntVar(&o.rollouts.Workers, "workers", o.rollouts.Workers, "workloads that are looked at in parallel")
-	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run beside other replicas: one works, the others wait")
+	fs.IntVar(&o.rollouts.Workers, "workers", o.rollouts.Workers, "workloads processed in parallel")
+	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run several replicas: one works, the others wait")
 	fs.StringVar(&o.server.LeaseName, "lease-name", ask.DefaultLease, "name of the Lease for leader election")
-	fs.DurationVar(&o.server.LeaseDuration, "lease-duration", 15*time.Second, "how long a leader that vanished blocks the others")
+	fs.DurationVar(&o.server.LeaseDuration, "lease-duration", 15*time.Second, "how long the other replicas wait for a leader that disappeared")
 	fs.StringVar(&o.server.MetricsAddr, "metrics-addr", ":8080", "address that serves /metrics; 0 for none")
 	fs.StringVar(&o.server.ProbeAddr, "probe-addr", ":8081", "address that serves /healthz and /readyz; 0 for none")
 }
@@ -138,13 +137,13 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	options.Now, options.Version = env.Now, env.Version
 	env.BoundGarbage()
 	if o.observe {
-		log.Info("observe mode: every decision is reported, and no workload is written to")
+		log.Info("observe mode: reports every decision and changes no workload")
 	}
 	for _, kind := range kube.Off(options.Scope.Kinds) {
-		log.Info("a kind of workload is switched off by --built-in-kinds", "kind", kind.Name(), "reason", input.KindOff)
+		log.Info("--built-in-kinds switches a kind of workload off", "kind", kind.Name(), "reason", input.KindOff)
 	}
 	if options.IsIdle() {
-		log.Info("nothing is switched on: start it with --reload, --images or --revisions")
+		log.Info("nothing to do: use --reload, --images or --revisions")
 	}
 	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.own.Namespace)
 	return run.Controller(ctx, options)
@@ -160,7 +159,7 @@ func (o *controllerOptions) validate() error {
 		return err
 	}
 	if o.scope.selector != "" && len(o.scope.namespaces) > 0 {
-		return errors.New("--namespaces and --namespace-selector exclude each other: give one of them")
+		return errors.New("--namespaces and --namespace-selector exclude each other: use one of them")
 	}
 	if o.server.LeaseDuration < time.Second {
 		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)

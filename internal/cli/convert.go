@@ -34,18 +34,18 @@ func newConvert(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert --from TOOL -f FILE|DIRECTORY|-...",
 		Short: "Print the annotations that replace those of another tool, without a cluster",
-		Long: `Print the annotations that replace those of another tool, for each object of the manifests
-that has any. Nothing is changed. The output is YAML with the objects' names and their new
-annotations, which can be pasted or used as a patch of kustomize. Comments list the annotations
-that have no counterpart, and what Lockstep does instead. Contents of ConfigMaps and Secrets
-aren't printed.
+		Long: `Print the annotations that replace those of another tool, for each object in the manifests
+that carries any. The command changes nothing. Its output is YAML with the objects' names and
+their new annotations: paste it, or use it as a kustomize patch. Comments list the annotations
+without a counterpart, and what Lockstep does instead. The command doesn't print contents of
+ConfigMaps and Secrets.
 
 Tools: ` + strings.Join(convertTools(), ", ") + `.
 
-"lockstep controller --read-annotations" reads the old annotations where they are.
+"lockstep controller --read-annotations" reads the old annotations, without a conversion.
 
-Exit codes: 0 done, even when something has no counterpart; 1 a file that can't be read; 2 used
-wrongly.`,
+Exit codes: 0 done, even if an annotation has no counterpart; 1 a file can't be read; 2 wrong
+usage.`,
 		Example: `  lockstep convert --from stakater -f deploy/
   kustomize build . | lockstep convert --from stakater -f -
   helm template web ./chart | lockstep convert --from kube-image-deployer -f - -o json`,

@@ -34,22 +34,25 @@ func newDoctor(env Environment) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check an installation and the workloads that it follows, and say what to do",
-		Long: `Check an installation and the workloads that it follows, and say what to do: the controller
-and its permissions, its leader, its caches and its record; clocks; the registries of images
-that workloads follow; annotations that cannot be understood or contradict each other;
-references to objects that do not exist; containers that run as root and may not; other
-reloaders on the same workloads.
+		Short: "Check an installation and its workloads, and advise what to do",
+		Long: `Check an installation and the workloads that it follows, and advise what to do. The command checks
 
-What the controller needs is read from the arguments of its Deployment. Nothing is
-written, and no content of a ConfigMap or Secret is read, but for the record of the
-controller and its key. A check that your permissions do not suffice for is "unknown", with the permission
-that is missing.
+    the Kubernetes release, and the clocks
+    the controller: its permissions, leader, caches and record
+    the registries of the images that workloads follow
+    annotations: invalid values and contradictions
+    references to objects that don't exist
+    containers that would run as root but may not
+    other reloaders on the same workloads
 
-Every check is explained in docs/help/doctor.md.
+It reads the controller's flags from its Deployment, and doesn't write anything. Of ConfigMaps and
+Secrets it reads only the metadata, except for the controller's record and key. If you lack a
+permission for a check, the result is "unknown", and the output names the permission.
 
-Exit codes: 0 all is well, perhaps with warnings; 1 a problem, or something could not be
-checked; 2 used wrongly, or there is no cluster.`,
+docs/help/doctor.md explains every check.
+
+Exit codes: 0 no problems, perhaps warnings; 1 a problem, or a check that could not be made;
+2 wrong usage, or no cluster.`,
 		Example: `  lockstep doctor
   lockstep doctor -n shop -o json
   lockstep doctor --controller-namespace tools --context staging`,
@@ -63,10 +66,10 @@ checked; 2 used wrongly, or there is no cluster.`,
 	o.kube.bindUser(fs)
 	o.installation.bind(fs)
 	o.output.bind(cmd)
-	fs.StringVarP(&o.namespace, "namespace", "n", "", "only the workloads of this namespace (default those that the controller watches)")
-	fs.StringArrayVar(&o.images.plainHTTP, "plain-http-registry", nil, "a registry that is asked without TLS, as HOST:PORT, besides those of the controller's own flags; may be repeated")
-	fs.StringArrayVar(&o.images.authorities, "registry-ca", nil, "certificates that are trusted for a registry besides those of the system, as HOST:PORT=FILE (PEM); may be repeated")
-	fs.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long all of it may take")
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "check only the workloads in this namespace (default those that the controller watches)")
+	fs.StringArrayVar(&o.images.plainHTTP, "plain-http-registry", nil, "a registry to query without TLS, as HOST:PORT, in addition to those of the controller's flags; may be repeated")
+	fs.StringArrayVar(&o.images.authorities, "registry-ca", nil, "additional trusted certificates for a registry, as HOST:PORT=FILE (PEM); may be repeated")
+	fs.DurationVar(&o.timeout, "timeout", 30*time.Second, "maximum time for all checks")
 	return cmd
 }
 

@@ -30,21 +30,22 @@ func newExplain(env Environment) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
-		Short: "Say why a workload was rolled out, or why it was not; or who uses a ConfigMap or Secret",
-		Long: `Say where a workload stands: what it depends on, what it was given, what exists, who
-changed that, what happens next, or why nothing does and what ends that. A further kind
-that the controller was given need not be named again: it is read from its Deployment.
+		Short: "Explain why a workload was rolled out, or why not, or which workloads use a ConfigMap or Secret",
+		Long: `Explain the state of a workload: its inputs, with the delivered and the current version of each,
+who changed them, what happens next, or what it waits for.
 
-State is what the controller decided and has on record, with the reason and message of
-its events and log; or, where the arguments of its Deployment rule the workload out,
-NotWatched, KindOff, ReloadOff or ImagesOff. What the controller has not said is worked
-out from what you may read, by the controller's own rules, and marked as an estimate.
+State is the controller's decision, from its record, with the same reason and message as in its
+events and log. If the flags of the controller exclude the workload, it is NotWatched, KindOff,
+ReloadOff or ImagesOff. If the controller hasn't decided yet, the command applies the controller's
+rules to the objects that you can read, and marks the result as an estimate.
 
-A source that you may not read is "not visible to you"; its digest is then the one that
-the controller has on record. Digests of Secrets need the installation key as well.
+For a ConfigMap or Secret, the command lists the workloads that follow it, with their states, and
+its events.
 
-Of a ConfigMap or Secret it says which workloads follow it and how they stand, and what
-was told of it. -o name lists the inputs of a workload, or the workloads that follow a source.`,
+An input that you may not read is "not visible to you", with the digest on record. The current
+digest of a Secret also needs the permission to read the installation key. Kinds that the
+controller follows with --kind need no flag here. -o name lists the inputs of a workload, or the
+workloads that follow a source.`,
 		Example: `  lockstep explain deployment/web -n shop
   lockstep explain sts/db -o yaml
   lockstep explain deploy/web -w
@@ -62,7 +63,7 @@ was told of it. -o name lists the inputs of a workload, or the workloads that fo
 	o.output.bind(cmd)
 	o.installation.bind(fs)
 	o.installation.bindEstimates(fs)
-	fs.BoolVarP(&o.watch, "watch", "w", false, "go on, and explain again when the controller has decided something else")
+	fs.BoolVarP(&o.watch, "watch", "w", false, "keep running, and explain again after each new decision of the controller")
 	return cmd
 }
 

@@ -30,25 +30,23 @@ func newHistory(env Environment) *cobra.Command {
 	var o historyOptions
 	cmd := &cobra.Command{
 		Use:   "history KIND/NAME",
-		Short: "Show which revision of a workload was started with what, by whose change",
-		Long: `Show which revision of a workload was started with what, by whose change.
+		Short: "List the revisions of a workload: what changed, and who changed it",
+		Long: `List the revisions of a workload: what changed, and who changed it.
 
-What a revision was started with is in the template of the revision itself: the
-annotation lockstep.dev/inputs has the digests of the ConfigMaps and Secrets that
-Lockstep gave it, and the containers have their images. CHANGED compares each
-revision with the one before. A revision that was made current again, by an undo or
-because content went back, has a line for each time.
+CHANGED compares the pod template of each revision with the previous one: images, the digests of
+ConfigMaps and Secrets (in the annotation lockstep.dev/inputs), a restart by kubectl, and other
+fields. A revision that became current again, after an undo for example, has a line for each time.
 
-BY is Lockstep where what the template shows of its inputs has changed. Of the
-current template the managed fields tell which other program wrote it last; of
-earlier ones nothing does.
+BY is Lockstep for a revision that delivers new digests. For the current revision, it is the
+program that changed the template, according to the workload's managed fields. It is "not known"
+for earlier revisions, and if the managed fields don't prove a single author.
 
-OUTCOME, with -o wide, is how the rollout of the current revision goes: rolling, healthy,
-failed, paused, by hand, or unknown where the workload's status doesn't show it.
+OUTCOME, with -o wide, is the state of the current revision's rollout: rolling, healthy, failed,
+paused, by hand, or unknown if the workload's status doesn't show it.
 
-Events are those that the API server still has, an hour by default; -o wide shows
-those of other programs too. The command needs the permission to read the workload; without the
-permission to list its revisions or events it says so and shows the rest.`,
+The API server keeps events for an hour by default; -o wide adds those of other programs. The
+command needs the permission to read the workload. Without the permission to list its revisions or
+events, it reports that and shows the rest.`,
 		Example: `  lockstep history deployment/web -n shop
   lockstep history sts/db -o wide
   lockstep history rollout/web -o json`,

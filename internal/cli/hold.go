@@ -31,13 +31,12 @@ func newHold(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hold KIND/NAME... REASON",
 		Short: "Hold the changes of workloads, ConfigMaps, Secrets or namespaces",
-		Long: `Hold the changes of workloads, ConfigMaps, Secrets or namespaces, and say why.
+		Long: `Hold the changes of workloads, ConfigMaps, Secrets or namespaces, with a reason.
 
-A workload that is held is not moved by the controller; what changes meanwhile gathers.
-Changes of a ConfigMap or Secret that is held are not delivered: each workload for which
-they are due waits. A namespace that is held holds all of its workloads. "lockstep release"
-ends the hold, and what has gathered is delivered in one rollout. To stop everything at once,
-even in the middle of a series of evictions, use "lockstep stop".
+The controller doesn't roll out a held workload, and doesn't deliver changes of a held ConfigMap or
+Secret to any workload. Holding a namespace holds all its workloads. "lockstep release" ends the
+hold, and each workload gets the pending changes in one rollout. To stop everything at once, even
+in the middle of a series of evictions, use "lockstep stop".
 
 Name one or more objects, or select them: -l and --all select the workloads that "lockstep
 status" lists for the namespace. A kind as argument restricts the selection ("hold deployment
@@ -46,9 +45,9 @@ status" lists for the namespace. A kind as argument restricts the selection ("ho
 The reason is the last argument or the value of --reason. If an object can't be held, the
 command holds the others, reports each failure and exits with 1.
 
-It writes the annotation lockstep.dev/hold, and needs the permissions to read and to patch the
-object. -l and --all also need the permission to list. A hold that is there with another reason is
-replaced only with --overwrite.`,
+The command writes the annotation lockstep.dev/hold, and needs the permissions to get and patch
+the object. -l and --all also need the permission to list. --overwrite replaces a hold that has
+another reason.`,
 		Example: `  lockstep hold deployment/web 'release freeze until Monday' -n shop
   lockstep hold cm/web-settings 'wait for the database migration' -n shop
   lockstep hold deployment/web deployment/api --reason 'release freeze until Monday' -n shop
@@ -61,7 +60,7 @@ replaced only with --overwrite.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			reason := strings.TrimSpace(cmp.Or(o.said, o.reason))
 			if reason == "" {
-				return usageError{errors.New("a reason is missing: name it last, or with --reason, such as deployment/web 'release freeze'")}
+				return usageError{errors.New("a reason is missing: add it as the last argument or with --reason, such as deployment/web 'release freeze'")}
 			}
 			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
 			return o.run(cmd, reason, env)
@@ -72,7 +71,7 @@ replaced only with --overwrite.`,
 	o.kube.bindUser(fs)
 	o.several.bind(fs)
 	o.installation.bind(fs)
-	fs.StringVar(&o.reason, "reason", "", "why you hold it; needed if the last argument isn't the reason")
+	fs.StringVar(&o.reason, "reason", "", "why you hold it; required unless the last argument is the reason")
 	fs.BoolVar(&o.overwrite, "overwrite", false, "replace a hold that has another reason")
 	return cmd
 }
@@ -123,7 +122,7 @@ func (o *holdOptions) hold(cmd *cobra.Command, c client.Client, t target, reason
 // reasonText is the reason of a hold, for users.
 func reasonText(reason string) string {
 	if reason == "" {
-		return "no reason is given"
+		return "no reason given"
 	}
 	return fmt.Sprintf("%q", reason)
 }

@@ -54,8 +54,8 @@ func TestHoldAndRelease(t *testing.T) {
 		{"another reason", []string{"hold", "deployments/web", "audit"}, 1, []string{`deployment/web is held already: "release freeze", written by lockstep-command at 20`, "--overwrite"}, "release freeze"},
 		{"it is meant", []string{"hold", "deployment.apps/web", "audit", "--overwrite"}, 0, []string{"held: audit (before: \"release freeze\""}, "audit"},
 		{"a blank is no reason", []string{"hold", "deployment/web", " "}, 2, []string{"a reason"}, "audit"},
-		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: the hold is removed: "audit"`, "\nThe controller was asked", "Released"}, ""},
-		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: it carries no hold; one that an undo removed ends too\nThe controller was asked"}, ""},
+		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: the hold is removed: "audit"`, "\nIf a change was reverted", "Released"}, ""},
+		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: it isn't held; a hold that an undo removed ends too\nIf a change was reverted"}, ""},
 	}
 	for _, step := range steps {
 		got := s.run(t, step.args...)

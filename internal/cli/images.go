@@ -50,35 +50,35 @@ type platformFlags struct {
 }
 
 func (o *imagesOptions) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further permissions, which charts/lockstep grants with images.enabled")
-	fs.DurationVar(&o.interval, "image-interval", imagewatch.DefaultInterval, "how often a registry is asked for each image")
-	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
+	fs.BoolVar(&o.follow, "images", false, "follow images (annotations image.lockstep.dev/CONTAINER); needs additional permissions, which charts/lockstep grants with images.enabled")
+	fs.DurationVar(&o.interval, "image-interval", imagewatch.DefaultInterval, "how often to query the registry for each image")
+	fs.DurationVar(&o.ttl, "image-ttl", 0, "how long a registry response is reused for other workloads (default --image-interval)")
 	o.bindPlatforms(fs)
-	fs.StringSliceVar(&o.pullSecrets, "image-pull-secrets", nil, "names of the pull secrets that may be read, in any namespace that is watched (default all that pods and service accounts name)")
+	fs.StringSliceVar(&o.pullSecrets, "image-pull-secrets", nil, "names of the pull secrets that the controller may read, in any watched namespace (default all that pods and service accounts name)")
 	fs.StringVar(&o.webhook, "image-webhook-addr", "", "address at which registries report pushes, such as :8082 (default none); needs --image-webhook-secret-file")
-	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the secrets of the senders, one on each line; re-read when it changes")
+	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the senders' secrets, one per line; re-read when it changes")
 	o.reads.bind(fs)
 	o.bindRegistries(fs)
 	fs.Lookup("docker-config").Usage += "; serves only --docker-config-namespaces"
 	fs.StringSliceVar(&o.dockerConfigFor, "docker-config-namespaces", nil, "namespaces whose workloads may use the credentials of --docker-config, * for all (default none)")
-	fs.StringSliceVar(&o.identitiesFor, "cloud-identity-namespaces", []string{run.EveryNamespace}, "namespaces whose workloads may use the controller's identity in the cloud, * for all")
+	fs.StringSliceVar(&o.identitiesFor, "cloud-identity-namespaces", []string{run.EveryNamespace}, "namespaces whose workloads may use the controller's cloud identity, * for all")
 }
 
 func (o *imagesOptions) bindPlatforms(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.platforms.needed, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
+	fs.StringSliceVar(&o.platforms.needed, "image-platforms", nil, "platforms that an image must include, such as linux/amd64,linux/arm64 (default those of the nodes)")
 	o.bindDefaultPlatform(fs)
 }
 
 func (o *imagesOptions) bindDefaultPlatform(fs *pflag.FlagSet) {
-	fs.StringVar(&o.platforms.standard, "image-default-platform", "", "platform whose image is pinned where neither an annotation nor the node selector names one, such as linux/amd64 (default the index, for all platforms)")
+	fs.StringVar(&o.platforms.standard, "image-default-platform", "", "platform to pin if neither an annotation nor the node selector names one, such as linux/amd64 (default the index, for all platforms)")
 }
 
 // bindRegistries adds the flags for registry connections.
 func (o *imagesOptions) bindRegistries(fs *pflag.FlagSet) {
-	fs.StringVar(&o.dockerConfig, "docker-config", "", "Docker's configuration file with credentials, tried after the pull secrets of the pods; re-read when it changes")
-	fs.StringArrayVar(&o.plainHTTP, "plain-http-registry", nil, "a registry that is asked without TLS, as HOST:PORT; may be repeated")
-	fs.StringArrayVar(&o.authorities, "registry-ca", nil, "certificates that are trusted for a registry besides those of the system, as HOST:PORT=FILE (PEM); may be repeated")
-	fs.BoolVar(&o.identities, "cloud-identity", true, "ask the cloud for credentials of registries of AWS, Google and Azure")
+	fs.StringVar(&o.dockerConfig, "docker-config", "", "Docker configuration file with credentials, tried after the pods' pull secrets; re-read when it changes")
+	fs.StringArrayVar(&o.plainHTTP, "plain-http-registry", nil, "a registry to query without TLS, as HOST:PORT; may be repeated")
+	fs.StringArrayVar(&o.authorities, "registry-ca", nil, "additional trusted certificates for a registry, as HOST:PORT=FILE (PEM); may be repeated")
+	fs.BoolVar(&o.identities, "cloud-identity", true, "get credentials for AWS, Google and Azure registries from the cloud")
 }
 
 // Validate lists everything that is wrong with the options.

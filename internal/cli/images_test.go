@@ -112,9 +112,9 @@ func TestReadAnnotationsFlag(t *testing.T) {
 		args []string
 		says string
 	}{
-		"controller":    {[]string{"controller", "--images", "--read-annotations", "kube-image-deployer,keel"}, `"keel": the annotations of no such tool are read; known are kube-image-deployer and stakater`},
-		"images":        {[]string{"images", "--read-annotations", "kubeimagedeployer"}, "known are kube-image-deployer and stakater"},
-		"roll":          {[]string{"roll", "deployment/web", "-n", "shop", "--read-annotations", "keel"}, "known are kube-image-deployer and stakater"},
+		"controller":    {[]string{"controller", "--images", "--read-annotations", "kube-image-deployer,keel"}, `"keel": unknown tool; want some of kube-image-deployer and stakater`},
+		"images":        {[]string{"images", "--read-annotations", "kubeimagedeployer"}, "want some of kube-image-deployer and stakater"},
+		"roll":          {[]string{"roll", "deployment/web", "-n", "shop", "--read-annotations", "keel"}, "want some of kube-image-deployer and stakater"},
 		"near":          {[]string{"lint", "--read-annotations", "staketer", "-"}, "did you mean stakater?"},
 		"no reload":     {[]string{"controller", "--images", "--reload=false", "--read-annotations", "stakater"}, "--read-annotations=stakater: needs --reload"},
 		"without them":  {[]string{"controller", "--read-annotations", "kube-image-deployer"}, "--read-annotations=kube-image-deployer: needs --images"},

@@ -44,17 +44,17 @@ func newImages(env Environment) *cobra.Command {
 	var o imagesTable
 	cmd := &cobra.Command{
 		Use:   "images",
-		Short: "List the images that workloads follow, and the newest ones",
-		Long: `List the containers that an annotation image.lockstep.dev/CONTAINER is for: what they run,
-the newest image that the annotation stands for, and what the controller makes of it.
+		Short: "List the images that workloads follow, with the newest ones",
+		Long: `List the containers with an annotation image.lockstep.dev/CONTAINER: the image that each runs, the
+newest image that matches the annotation, and the controller's decision.
 
-Registries are asked now, with the pull secrets of the pods as far as you may read them,
-then with Docker's configuration. STATE is the reason that the controller gives, from its
-record; without the permission to read that, nothing counts as given. Where the arguments of
-its Deployment rule the workload out, STATE is NotWatched, KindOff or ImagesOff.
+The command queries the registries now, with the pods' pull secrets if you may read them, then
+with Docker's configuration. STATE is the reason on the controller's record. Without the
+permission to read the record, no image counts as delivered. If the flags of the controller
+exclude the workload, STATE is NotWatched, KindOff or ImagesOff.
 
-Only the controller knows when it looks at an image next. NEXT is that time if --controller
-says where its metrics are; of several replicas the leader knows.`,
+NEXT is the time of the controller's next check. For that, set --controller to the address of its
+metrics; of several replicas, use the leader's.`,
 		Example: `  lockstep images -n shop
   lockstep images -A -o json
 
@@ -77,7 +77,7 @@ says where its metrics are; of several replicas the leader knows.`,
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	o.output.bind(cmd)
 	o.installation.bind(fs)
-	fs.StringVar(&o.controller, "controller", "", "address of the controller's metrics, such as http://127.0.0.1:8080, to show when it looks at each image next")
+	fs.StringVar(&o.controller, "controller", "", "address of the controller's metrics, such as http://127.0.0.1:8080, to show when it checks each image next")
 	return cmd
 }
 

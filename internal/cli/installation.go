@@ -21,7 +21,7 @@ type installationOptions struct {
 
 func (o *installationOptions) bind(fs *pflag.FlagSet) {
 	bindControllerNamespace(fs, &o.namespace)
-	fs.StringVar(&o.state, "state-name", "", "start of the names of the ConfigMaps with the record (default that of the controller's Deployment, then "+ask.DefaultState+")")
+	fs.StringVar(&o.state, "state-name", "", "name prefix of the ConfigMaps with the record (default that of the controller's Deployment, then "+ask.DefaultState+")")
 	fs.StringVar(&o.lease, "lease-name", "", "name of the Lease for leader election (default that of the controller's Deployment, then "+ask.DefaultLease+")")
 	hide(fs, "state-name", "lease-name")
 }
@@ -60,7 +60,7 @@ func hide(fs *pflag.FlagSet, names ...string) {
 
 // bindEstimates adds the flags that matter for what a command works out itself.
 func (o *installationOptions) bindEstimates(fs *pflag.FlagSet) {
-	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for Secret digests")
 	hide(fs, "key-name")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "the controller's quiet window, for estimates")
 }

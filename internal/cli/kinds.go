@@ -34,7 +34,7 @@ func (f scopeFlags) followed() ([]kube.Kind, error) {
 	}
 	kinds = slices.DeleteFunc(kinds, func(k kube.Kind) bool { return !k.Custom && !kube.HasKind(on, k.GroupKind()) })
 	if len(kinds) == 0 {
-		return nil, errors.New("--built-in-kinds: no kind of workload is left to follow")
+		return nil, errors.New("--built-in-kinds: no kind of workload remains to follow")
 	}
 	return kinds, nil
 }

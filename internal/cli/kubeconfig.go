@@ -44,7 +44,7 @@ const (
 
 func (o *kubeOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", commandline.KubeconfigUsage)
-	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default its current one)")
+	flags.StringVar(&o.context, "context", "", "kubeconfig context (default the current one)")
 }
 
 // bindUser adds the flags of a command that a user types. The controller doesn't have them: it acts
@@ -54,7 +54,7 @@ func (o *kubeOptions) bindUser(flags *pflag.FlagSet) {
 	flags.StringVar(&o.user.as, asFlag, "", "user to act as, such as jane or system:serviceaccount:shop:deployer; needs the permission to impersonate")
 	flags.StringArrayVar(&o.user.groups, asGroupFlag, nil, "group to act as, with --as; may be repeated")
 	flags.StringVar(&o.user.token, tokenFlag, "", "bearer token for the API server, instead of the kubeconfig's credentials; other users of this machine can see a command line, so prefer $LOCKSTEP_TOKEN")
-	flags.DurationVar(&o.user.requestTimeout, requestTimeoutFlag, 0, "how long to wait for each response of the API server, such as 10s; 0 for no limit")
+	flags.DurationVar(&o.user.requestTimeout, requestTimeoutFlag, 0, "how long to wait for each API server response, such as 10s; 0 for no limit")
 }
 
 // apply changes as whom the requests are made. A token replaces the other credentials: the API server
@@ -122,7 +122,7 @@ func (o *kubeOptions) isStill(before *rest.Config) error {
 		return err
 	}
 	if now.Host != before.Host || now.CAFile != before.CAFile || !bytes.Equal(now.CAData, before.CAData) {
-		return errors.New("the kubeconfig leads to another cluster since the pages were opened; start lockstep ui again")
+		return errors.New("the kubeconfig now refers to another cluster than when the pages were opened; start lockstep ui again")
 	}
 	return nil
 }

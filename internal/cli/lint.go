@@ -33,22 +33,25 @@ func newLint(env Environment) *cobra.Command {
 	var o lintOptions
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE|DIRECTORY|-...",
-		Short: "Check manifests for mistakes about Lockstep, without a cluster",
-		Long: `Check manifests for mistakes about Lockstep, without a cluster: keys that do not exist, with
-what may be meant; keys where they have no meaning; values, durations and tag specs that
-cannot be understood; images for containers that do not exist; settings that exclude each
-other; references to ConfigMaps and Secrets that are in none of the files.
+		Short: "Check the Lockstep settings in manifests, without a cluster",
+		Long: `Check the Lockstep settings in manifests, without a cluster. The command finds
 
-The values are read by the parsers of the controller. A reference to nothing is a
-warning, because the cluster may have it. With --complete it is an error. What Lockstep
-does not look at, and documents that are no objects, are counted on standard error.
+    unknown and misplaced annotations and labels, and suggests the right ones
+    invalid values, durations and tag specs
+    image annotations for containers that don't exist
+    settings that exclude each other
+    references to ConfigMaps and Secrets that aren't in the files
 
-Files can be named with -f or as arguments. Every rule is explained in docs/help/doctor.md.
+It uses the controller's parsers, so both agree. A reference to a missing object is a warning,
+because the cluster may contain the object; with --complete it is an error. Standard error shows
+the number of other objects and of documents without an object.
 
-A file that is no YAML does not hide what is wrong with the others. It is named on standard
-error, and with -o json in the field "unreadable" as well.
+Name files with -f or as arguments. docs/help/doctor.md explains every rule.
 
-Exit codes: 0 no errors, perhaps warnings; 1 errors; 2 used wrongly, or a file that is no
+If a file isn't valid YAML, the command still checks the others. It reports the file on standard
+error, and with -o json in the field "unreadable".
+
+Exit codes: 0 no errors, perhaps warnings; 1 errors; 2 wrong usage, or a file that isn't valid
 YAML.`,
 		Example: `  lockstep lint -f deploy/
   lockstep lint -f deploy/ -R --complete
@@ -61,7 +64,7 @@ YAML.`,
 	fs := cmd.Flags()
 	o.reads.bind(fs)
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
-	fs.BoolVar(&o.complete, "complete", false, "the files are all there is: a reference to what they do not have is an error")
+	fs.BoolVar(&o.complete, "complete", false, "the files are complete: a reference to an object that they don't contain is an error")
 	o.files.bind(cmd)
 	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(lintFormats(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(lintFormats(), cobra.ShellCompDirectiveNoFileComp))
@@ -154,7 +157,7 @@ func templateHint(e *manifest.Error) string {
 	if err != nil || !bytes.Contains(text, []byte("{{")) {
 		return ""
 	}
-	return "; this looks like a template of Helm: render it first, and pipe the output of \"helm template CHART\" to this command"
+	return "; this looks like a Helm template: render it first, and pipe the output of \"helm template CHART\" to this command"
 }
 
 // unreadError lists the files that could not be read, one per line.
@@ -198,7 +201,7 @@ func (a lintAnswer) summary() string {
 		text += "; only the keys of: " + strings.Join(others, ", ")
 	}
 	if a.NoObjects > 0 {
-		text += "; not looked at: " + counted(a.NoObjects, "document") + " without an object"
+		text += "; not checked: " + counted(a.NoObjects, "document") + " without an object"
 	}
 	return text
 }

@@ -99,7 +99,7 @@ func TestLintUsage(t *testing.T) {
 		"Text":     {[]string{file(t, "a.yaml", "\nhello\n")}, "a.yaml:2: no manifest: "},
 		"Template": {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "a.yaml:2: no manifest: "},
 		"Hint":     {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "helm template CHART"},
-		"Values":   {[]string{file(t, "values.yaml", "replicas: 1\n")}, "there is no object in the files"},
+		"Values":   {[]string{file(t, "values.yaml", "replicas: 1\n")}, "the files contain no objects"},
 		"Output":   {[]string{"-", "-o", "xml"}, `--output "xml": want one of text, wide, json, yaml, name`},
 		"Kind":     {[]string{"-", "--kind", "x"}, "--kind"},
 	} {
@@ -143,7 +143,7 @@ func TestLintTellsPrograms(t *testing.T) {
 		"Alone":   {[]string{broken}, exitUsage, 0, []place{noAnchor}},
 		"Missing": {[]string{"nowhere.yaml"}, exitUsage, 0, []place{{"nowhere.yaml", "no such file or directory", 0}}},
 		"Beside": {[]string{broken, file(t, "web.yaml", wrong), template}, exitUsage, 4, []place{noAnchor, {
-			template, `no manifest: did not find expected node content; this looks like a template of Helm: render it first, and pipe the output of "helm template CHART" to this command`, 2,
+			template, `no manifest: did not find expected node content; this looks like a Helm template: render it first, and pipe the output of "helm template CHART" to this command`, 2,
 		}}},
 		"NoObject": {[]string{file(t, "values.yaml", "replicas: 1\n")}, exitUsage, 0, []place{}},
 		"AllRead":  {[]string{file(t, "web.yaml", wrong)}, exitFailed, 4, []place{}},

@@ -18,7 +18,7 @@ type logOptions struct {
 
 func (o *logOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.format, "log-format", "text", "format of log lines: text or json")
-	fs.StringVar(&o.level, "log-level", "info", "least level that is logged: debug (also what was decided against), info, warn or error")
+	fs.StringVar(&o.level, "log-level", "info", "lowest level to log: debug (includes decisions not to act), info, warn or error")
 }
 
 // logger makes the logger of a command. Invalid log flags are a usage error.

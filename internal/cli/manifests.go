@@ -21,8 +21,8 @@ type manifestOptions struct {
 
 func (o *manifestOptions) bind(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory, or - for the standard input; may be repeated")
-	fs.BoolVarP(&o.recursive, "recursive", "R", false, "read the directories below directories as well")
+	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory, or - for standard input; may be repeated")
+	fs.BoolVarP(&o.recursive, "recursive", "R", false, "also read subdirectories")
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveDefault // names of files
 	}

@@ -32,17 +32,16 @@ func newNotify(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "notify test TARGET",
 		Short: "Send a test message to a notification target",
-		Long: `Send one test message to a target of the targets file, at once and without routes.
+		Long: `Send a test message to one notification target, immediately and independent of the routes.
 
-The targets come from a file, or from the Secret that the controller mounts. They are
-checked as the controller checks them. The address and the keys of a target are never
-printed.
+The targets come from a file, or from the Secret that the controller mounts. The command checks
+them as the controller does, and never prints the address and the keys of a target.
 
-Exit codes: 0 the target accepted the message; 1 it did not, or can't be reached; 2 used
-wrongly, or the targets have a mistake.`,
+Exit codes: 0 the target accepted the message; 1 it didn't, or can't be reached; 2 wrong usage, or
+a mistake in the targets.`,
 		Example: `  lockstep notify test ops -f targets.yaml
 
-  # with what the controller mounts
+  # with the Secret that the controller mounts
   lockstep notify test ops --secret lockstep-notifications -n lockstep-system`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || args[0] != "test" {
@@ -88,7 +87,7 @@ func (o *notifyOptions) run(ctx context.Context, name string, env Environment) e
 func (o *notifyOptions) read(ctx context.Context, env Environment) ([]byte, error) {
 	switch {
 	case (o.file == "") == (o.secret == ""):
-		return nil, usageError{errors.New("give the targets with either -f FILE or --secret NAME")}
+		return nil, usageError{errors.New("name the targets with either -f FILE or --secret NAME")}
 	case o.file != "":
 		text, err := os.ReadFile(o.file)
 		if err != nil {

@@ -40,26 +40,24 @@ func newPlan(env Environment) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE|DIRECTORY|-...",
-		Short: "Show what would roll if files were applied, and which rule says so",
-		Long: `Show what would roll if files were applied, and which rule says so.
+		Short: "Show which workloads would roll out if files were applied, and why",
+		Long: `Show which workloads would roll out if files were applied, and why.
 
-The objects of the files are laid over those of the cluster as "kubectl apply" would
-do it, in their order, and the controller's own decision is asked about each workload
-of the files and each one that uses or lists a ConfigMap or Secret that changes.
-Nothing is written, not even as a dry run. Quiet windows count as passed.
+The command merges the files with the cluster's objects as "kubectl apply" would, in their order,
+and applies the controller's rules to each workload in the files and to each one that uses a
+changed ConfigMap or Secret. It only reads: it doesn't even send a dry run. It assumes that quiet
+windows have passed, and doesn't query registries.
 
-What depends on this order is told: a template that is applied after its ConfigMap
-delivers it, and one that is applied before it is rolled out twice.
+The order matters. A pod template that comes after its ConfigMap delivers the change in the same
+rollout. One that comes before it is rolled out twice, and the output says so.
 
-Digests of Secrets need the installation's key, and what was delivered is in its
-record. Without the permission to read them, or a Secret, the command compares with what
-exists, assumes what it cannot see, and marks the line as an estimate. Contents are never
-shown. Images are not looked up.
+Without the permission to read the controller's record, its key or a Secret, the command compares
+the files with the cluster's objects, assumes that hidden Secrets change, and marks the line as an
+estimate. It never shows contents.
 
-Exit codes: 0 whether or not something would roll; 1 failed; 2 used wrongly. With --exit-code, 3
-when pods of at least one existing workload would be restarted: by a rollout or by evictions, by
-Lockstep or by a changed template. A workload that waits, starts or refreshes its files doesn't
-count.`,
+Exit codes: 0 done; 1 failed; 2 wrong usage. With --exit-code, 3 if pods of at least one existing
+workload would restart: by a rollout or by evictions, by Lockstep or by a changed template. A
+workload that waits, starts or refreshes its files doesn't count.`,
 		Example: `  lockstep plan -f deploy/
   lockstep plan -R -f deploy/ --exit-code
   kustomize build . | lockstep plan -f - -n shop
@@ -72,14 +70,14 @@ count.`,
 	fs := cmd.Flags()
 	o.kube.bindUser(fs)
 	o.scope.bindOne(fs)
-	fs.Lookup("namespace").Usage = "namespace of objects that name none (default that of the kubeconfig's context)"
+	fs.Lookup("namespace").Usage = "namespace of objects without one (default that of the kubeconfig's context)"
 	o.files.bind(cmd)
 	o.installation.bind(fs)
-	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for Secret digests")
 	hide(fs, "key-name")
 	fs.BoolVar(&o.auto, "auto", false, "the controller was started with --auto")
 	fs.BoolVar(&o.observe, "observe", false, "the controller was started with --observe")
-	fs.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 when something would roll")
+	fs.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 if a workload would roll out")
 	o.output.bind(cmd)
 	return cmd
 }
@@ -137,10 +135,10 @@ func (o *planOptions) run(ctx context.Context, args []string, stdin io.Reader, e
 }
 
 // errWouldRoll is the answer of "plan --exit-code", and not a failure.
-var errWouldRoll = errors.New("something would roll")
+var errWouldRoll = errors.New("a workload would roll out")
 
 // errNoObjects: empty input must not look like a successful plan.
-var errNoObjects = errors.New("there is no object in the files: did what writes them fail?")
+var errNoObjects = errors.New("the files contain no objects: did the command that writes them fail?")
 
 // addKey reads the installation key. Without it, Secret digests are made with another key, which
 // is good enough to compare them with each other.
@@ -231,5 +229,5 @@ func others(counts map[string]int) string {
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
 	}
-	return "other objects, which restart no workload: " + strings.Join(parts, ", ")
+	return "other objects, which don't restart workloads: " + strings.Join(parts, ", ")
 }

@@ -24,7 +24,7 @@ type readOptions struct {
 func readableTools() []string { return []string{kubeimagedeployer.DefaultKey, toolStakater} }
 
 func (o *readOptions) bind(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.tools, "read-annotations", nil, "other tools whose annotations are read as well, separated by commas: "+
+	fs.StringSliceVar(&o.tools, "read-annotations", nil, "other tools whose annotations Lockstep reads too, separated by commas: "+
 		kubeimagedeployer.DefaultKey+" for images (and its label), "+toolStakater+" for ConfigMaps and Secrets")
 }
 
@@ -36,7 +36,7 @@ func (o *readOptions) words(defaults settings.Defaults) (settings.Native, error)
 	native := settings.Native{Defaults: defaults}
 	for _, tool := range o.tools {
 		if !slices.Contains(readableTools(), tool) {
-			return settings.Native{}, fmt.Errorf("--read-annotations %q: the annotations of no such tool are read; known are %s%s",
+			return settings.Native{}, fmt.Errorf("--read-annotations %q: unknown tool; want some of %s%s",
 				tool, strings.Join(readableTools(), " and "), commandline.Hint(tool, "", readableTools()))
 		}
 	}

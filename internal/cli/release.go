@@ -25,7 +25,7 @@ func newRelease(env Environment) *cobra.Command {
 	var o releaseOptions
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME...",
-		Short: "End holds, and accept what was reverted from workloads",
+		Short: "End holds, and accept reverted changes of workloads",
 		Long: `End the hold of a workload, a ConfigMap, a Secret or a namespace. For a workload, the command also
 accepts reverted changes and allows quarantined images:
 
@@ -87,7 +87,7 @@ func (o *releaseOptions) run(ctx context.Context, env Environment) error {
 		return err
 	})
 	if asked {
-		err = errors.Join(err, say(env.Stdout, "The controller was asked to accept what was reverted; if anything was, it answers with an event of the reason Released."))
+		err = errors.Join(err, say(env.Stdout, "If a change was reverted, the controller now accepts that, and confirms it with the event Released."))
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func (o *releaseOptions) release(ctx context.Context, c client.Client, t target,
 		about = t.reference(found)
 		outcome = "nothing was held"
 		if t.isWorkload {
-			outcome = "it carries no hold; one that an undo removed ends too"
+			outcome = "it isn't held; a hold that an undo removed ends too"
 		}
 		if reason, held := found.GetAnnotations()[settings.Hold]; held {
 			change[settings.Hold] = nil

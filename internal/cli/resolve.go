@@ -39,9 +39,9 @@ func newResolve(env Environment) *cobra.Command {
 	var o resolveOptions
 	cmd := &cobra.Command{
 		Use:   "resolve REPOSITORY:SPEC",
-		Short: "Find the tag and the digest that an image spec stands for",
-		Long: `Find the newest tag that a spec asks for, and its digest. The result is printed as it
-is written into a container's image: repository:tag@sha256:…
+		Short: "Find the tag and the digest that match an image spec",
+		Long: `Find the newest tag that matches a spec, and its digest. The command prints the image as
+Lockstep writes it into a container: repository:tag@sha256:…
 
 A SPEC is one of these:
 
@@ -49,22 +49,21 @@ A SPEC is one of these:
     1.34.*           * stands for digits; the highest number wins, 10 before 9
     v*.*             several numbers are compared from left to right
     ^1.4  ~2.1       a range of semantic versions; ">=1 <3" needs quotes
-    >=1.4.0-0        a range that names a pre-release has all of them
+    >=1.4.0-0        a range that names a pre-release includes all of them
     /rel-(?P<n>\d+)/ a regular expression (RE2) for the whole tag; its named groups
-                     are compared, digits as numbers, and without one the whole tag
+                     are compared, digits as numbers; without one, the whole tag
 
-The digest is that of the index, so that every node finds its platform. With
---platform it is that of the image for one platform.
+The digest is that of the index, so every node finds its platform. With --platform it is that of
+the image for one platform.
 
-Credentials come from Docker's configuration ("docker login") and from the cloud for
-registries of AWS, Google and Azure. With --tags-from no registry is asked: the file
-has one tag on a line, or is what /v2/<name>/tags/list answered; - is the standard
-input. The chosen tag is printed.
+Credentials come from Docker's configuration ("docker login"), and from the cloud for AWS, Google
+and Azure registries. With --tags-from, the command doesn't query a registry, and prints the
+chosen tag. The file contains one tag per line, or the response of /v2/<name>/tags/list.
 
-Nothing but the result is printed, and on standard error only what went wrong; a
-terminal also sees the progress of a long list.
+Standard output contains only the result, and standard error only errors. On a terminal, the
+command also shows the progress of a long list.
 
-Exit codes: 0 found; 1 not found, or the registry refused; 2 used wrongly.`,
+Exit codes: 0 found; 1 not found, or the registry refused; 2 wrong usage.`,
 		Example: `  lockstep resolve registry.k8s.io/pause:3.*
   lockstep resolve 'ghcr.io/team/app:^1.4' --output digest
   lockstep resolve localhost:5000/app:latest --plain-http --platform linux/arm64
@@ -83,13 +82,13 @@ Exit codes: 0 found; 1 not found, or the registry refused; 2 used wrongly.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.platform, "platform", "", "the digest of the image for one platform, such as linux/arm64 or linux/arm/v7")
-	fs.StringVar(&o.tagsFrom, "tags-from", "", "a file with tags to choose from, without asking a registry; - is the standard input")
-	fs.StringVarP(&o.output, "output", "o", "image", "what is printed: image (repository:tag@digest), digest or tag")
-	fs.StringVar(&o.dockerConfig, "docker-config", "", "Docker's configuration file (default config.json in $DOCKER_CONFIG or ~/.docker)")
-	fs.StringVar(&o.ca, "registry-ca", "", "a file with certificates that are trusted besides those of the system (PEM)")
-	fs.BoolVar(&o.plainHTTP, "plain-http", false, "ask the registry without TLS")
-	fs.BoolVar(&o.identities, "cloud-identity", true, "ask the cloud for credentials if the registry is one of AWS, Google or Azure")
-	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long it may take")
+	fs.StringVar(&o.tagsFrom, "tags-from", "", "a file with tags to choose from, instead of a registry; - for standard input")
+	fs.StringVarP(&o.output, "output", "o", "image", "what to print: image (repository:tag@digest), digest or tag")
+	fs.StringVar(&o.dockerConfig, "docker-config", "", "Docker configuration file (default config.json in $DOCKER_CONFIG or ~/.docker)")
+	fs.StringVar(&o.ca, "registry-ca", "", "a file with additional trusted certificates (PEM)")
+	fs.BoolVar(&o.plainHTTP, "plain-http", false, "query the registry without TLS")
+	fs.BoolVar(&o.identities, "cloud-identity", true, "get credentials for an AWS, Google or Azure registry from the cloud")
+	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum time")
 	return cmd
 }
 
@@ -184,7 +183,7 @@ func starHint(s tagspec.Spec) string {
 	if !strings.Contains(s.String(), "*") || strings.HasPrefix(s.String(), "/") {
 		return ""
 	}
-	return "; a star stands for digits: 1.* means 1.4 and not 1.4.2, which 1.4.*, 1.*.* and ^1 mean"
+	return "; a star stands for digits: 1.* matches 1.4 but not 1.4.2, which 1.4.*, 1.*.* and ^1 match"
 }
 
 // offline chooses from a list of tags.

@@ -50,19 +50,19 @@ func newResume(env Environment) *cobra.Command {
 		Short: "End a stop: of every automatic change, or of a version that failed",
 		Long: `End a stop.
 
-With --all, or with -n and nothing else, end what "lockstep stop" began. Each workload gets
-the changes that have gathered, in one rollout. A namespace that was stopped by itself stays stopped
-after --all, and the command says so.
+With --all, or with only -n, the command ends a "lockstep stop". Each workload gets the pending
+changes in one rollout. A namespace that was stopped separately stays stopped after --all, and the
+command says so.
 
-With the name of a ConfigMap or Secret, deliver a version of it that was stopped because a workload
-failed with it (VersionStopped), in the usual steps. Later failures of the same version don't stop it
-again; the next version is stopped as usual. With the name of a workload, deliver the stopped versions
-to this workload alone; that is also the way to resume a stopped image.
+With the name of a ConfigMap or Secret, Lockstep delivers its version that was stopped because a
+workload failed with it (VersionStopped), in the usual steps. Later failures of this version don't
+stop it again; the next version can be stopped as usual. With the name of a workload, only this
+workload gets the stopped versions. To resume a stopped image, name the workload.
 
-For the first, it changes or deletes the ConfigMap lockstep-stop in the controller's namespace, and needs
-the permissions to get, patch and delete it. For the second, it writes the annotation
-lockstep.dev/resume, and needs the permissions to get and patch the object, and to list the
-ConfigMaps in the controller's namespace, which say what is stopped.`,
+To end a "lockstep stop", the command changes or deletes the ConfigMap lockstep-stop in the
+controller's namespace, and needs the permissions to get, patch and delete it. To resume a version,
+it writes the annotation lockstep.dev/resume, and needs the permissions to get and patch the object
+and to list the ConfigMaps in the controller's namespace.`,
 		Example: `  lockstep resume --all
   lockstep resume -n shop
   lockstep resume configmap/app -n shop
@@ -75,7 +75,7 @@ ConfigMaps in the controller's namespace, which say what is stopped.`,
 			case len(args) == 0 && o.everywhere:
 				return usageError{errors.New("--all-namespaces is for a ConfigMap or Secret: name one, or use --all")}
 			case len(args) == 1 && o.extent.all:
-				return usageError{fmt.Errorf("--all ends a stop of everything; leave it out to resume %s", args[0])}
+				return usageError{fmt.Errorf("--all ends a stop of everything; omit it to resume %s", args[0])}
 			}
 			return o.extent.agrees()
 		},
@@ -115,7 +115,7 @@ func (o *resumeOptions) endStop(cmd *cobra.Command, env Environment) error {
 	}
 	outcome := "was not stopped"
 	if before != nil {
-		outcome = "goes on: the stop is removed: " + reasonText(*before)
+		outcome = "is resumed: the stop is removed: " + reasonText(*before)
 	}
 	err = say(env.Stdout, "%s %s", o.extent, outcome)
 	program := cmd.Root().CommandPath()
@@ -280,7 +280,7 @@ func stoppedFor(t target, stored ledger.Stored) map[string][]string {
 // is stopped. That of a Secret depends on the installation.
 func (t target) current(ctx context.Context, c client.Client, forbidden error) (map[string][]string, error) {
 	if t.Kind != string(input.KindConfigMap) {
-		return nil, fmt.Errorf("which version is stopped is not known, since you may not list the ConfigMaps of the record; the event VersionStopped of %s names the version, and \"kubectl annotate %s -n %s %s=VERSION\" resumes it: %w", t, t, t.Namespace, settings.Resume, forbidden)
+		return nil, fmt.Errorf("the stopped version isn't known, because you may not list the ConfigMaps of the record; the event VersionStopped of %s names the version, and \"kubectl annotate %s -n %s %s=VERSION\" resumes it: %w", t, t, t.Namespace, settings.Resume, forbidden)
 	}
 	o := &corev1.ConfigMap{}
 	if err := c.Get(ctx, t.ObjectKey, o); err != nil {
@@ -310,7 +310,7 @@ func (t target) resume(ctx context.Context, c client.Client, stopped map[string]
 	if len(failed) > 0 {
 		why = " (failed on " + strings.Join(shortNames(failed), ", ") + ")"
 	}
-	return say(env.Stdout, "%s in namespace %s: version %s%s goes on", t, t.Namespace, value, why)
+	return say(env.Stdout, "%s in namespace %s: version %s%s is resumed", t, t.Namespace, value, why)
 }
 
 // shortNames are workloads as users write them, each once.

@@ -27,8 +27,8 @@ const everyNamespace = "*"
 func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
 	o.Options = revisions.DefaultOptions()
 	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them")
-	fs.StringSliceVar(&o.secrets, "revisions-secret-namespaces", []string{everyNamespace}, "namespaces whose Secrets are attached too, separated by commas; * for all that are watched, nothing for none")
-	fs.DurationVar(&o.Grace, "revisions-grace", o.Grace, "age from which such an object is reported when no revision uses it")
+	fs.StringSliceVar(&o.secrets, "revisions-secret-namespaces", []string{everyNamespace}, "namespaces whose Secrets are attached too, separated by commas; * for all watched ones, empty for none")
+	fs.DurationVar(&o.Grace, "revisions-grace", o.Grace, "age at which the controller reports such an object if no revision uses it")
 }
 
 // secretNamespaces are those of the flag; nil means all.

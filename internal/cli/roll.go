@@ -54,39 +54,37 @@ func newRoll(env Environment) *cobra.Command {
 		Long: `Roll out workloads with the current versions of their ConfigMaps, Secrets and images,
 by hand.
 
-The pod template gets what the controller would write there, so the rollout looks
-like any other, and the controller takes it as delivered. Pods restart, also where
-lockstep.dev/strategy says evict or refresh. A CronJob is refused unless it gets another
-image: its next Job reads the new content by itself. A workload that was reverted
-(undo, abort) is followed again after it.
+The command writes the same pod template as the controller would, and the controller records the
+versions as delivered. Pods restart even if lockstep.dev/strategy is evict or refresh. After an
+undo or an abort, the controller follows the workload again. The command refuses a CronJob unless
+it gets another image, because its next Job loads the new content anyway.
 
 Name one or more workloads, or select them: -l and --all select those that "lockstep status"
 lists for the namespace. A kind as argument restricts the selection ("roll deployment -l
-app=web"). The command rolls them out one after the other. If it can't roll one out, it goes on
-with the next, reports each failure and exits with 1. A selected CronJob that needs no rollout is no
+app=web"). The command rolls them out one after the other. If one fails, it continues with the
+next, reports each failure and exits with 1. A selected CronJob that doesn't need a rollout isn't a
 failure.
 
-With --dry-run the command says what it would roll out, without waiting for quiet, and changes
-nothing. With --wait it waits until the rollout is done, and reports the progress on standard
-error. It exits with 1 if the rollout fails or --timeout is over. Ctrl-C ends the command, and the
-rollout goes on. Of several workloads, each is rolled out after the previous one is done.
+With --dry-run, the command prints what it would roll out, without waiting for the quiet window,
+and changes nothing. With --wait, it waits until the rollout is done, and reports the progress on
+standard error. It exits with 1 if the rollout fails or --timeout is over. Ctrl-C ends the command,
+and the rollout continues. With several workloads, each rollout starts after the previous one is
+done.
 
-Images are those of the annotations image.lockstep.dev/CONTAINER. Registries are asked
-once, with the pull secrets of the pods as far as you may read them, then with Docker's
-configuration. Configuration and images come by one patch. When a registry does not
-answer, the rest is rolled out, and the exit code is 1. An image that another writer pinned to
-a digest, or that was released, stays as it is, unless --force says otherwise.
+Without --now, the command waits until the workload's sources have been unchanged for --quiet. It
+refuses to roll out a workload if the workload or a source is held, and doesn't change a
+quarantined or contested image. It ignores a stop ("lockstep stop"), maintenance windows, and the
+order in which a change reaches workloads.
 
-A workload that is in step is not rolled out, unless --force says so: the current
-versions were delivered to it. The record decides, because the annotation
-lockstep.dev/inputs shows only the versions that Lockstep wrote itself, and not those
-that another tool's rollout has loaded since. Versions that were only observed count as
-delivered too: --force delivers them.
+Without --force, the command doesn't roll out a workload that is in step. The controller's record
+decides: the annotation lockstep.dev/inputs shows only the versions that Lockstep wrote, not those
+that another tool's rollout has loaded. Versions that were only observed count as delivered, so
+they need --force. So does an image that another writer pinned to a digest, or that was released.
 
-Without --now the command waits until the workload's sources have been unchanged
-for --quiet, and refuses to roll out a workload or source that carries a hold. An image that
-is quarantined or contested then stays as it is. A stop ("lockstep stop"), a maintenance window, and
-the order in which a change reaches workloads don't count here: you decide.`,
+Images are those of the annotations image.lockstep.dev/CONTAINER. The command queries each registry
+once, with the pods' pull secrets if you may read them, then with Docker's configuration. One patch
+delivers configuration and images. If a registry doesn't answer, the command rolls out the rest and
+exits with 1.`,
 		Example: `  lockstep roll deployment/web -n shop
   lockstep roll deployment/web deployment/api -n shop
   lockstep roll -l team=web -n shop
@@ -106,19 +104,19 @@ the order in which a change reaches workloads don't count here: you decide.`,
 	o.kube.bindUser(fs)
 	o.several.bind(fs)
 	bindControllerNamespace(fs, &o.ownNS)
-	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for digests of Secrets")
-	fs.StringVar(&o.state, "state-name", ask.DefaultState, "start of the names of the ConfigMaps with the record")
+	fs.StringVar(&o.key, "key-name", ask.DefaultKey, "name of the Secret with the key for Secret digests")
+	fs.StringVar(&o.state, "state-name", ask.DefaultState, "name prefix of the ConfigMaps with the record")
 	hide(fs, "key-name", "state-name")
-	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and roll out images that were pinned by hand")
-	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
-	fs.BoolVar(&o.dryRun, "dry-run", false, "say what would be rolled out, and change nothing")
+	fs.BoolVar(&o.force, "force", false, "also restart a workload that is in step, and replace images that were pinned by hand")
+	fs.BoolVar(&o.now, "now", false, "don't wait for the quiet window, and ignore holds, quarantined and contested images")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be rolled out, and change nothing")
 	o.waiting.bind(fs)
-	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
+	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload without lockstep.dev/quiet")
 	o.why.bind(fs)
 	o.images.reads.bind(fs)
 	o.images.bindPlatforms(fs)
 	o.images.bindRegistries(fs)
-	o.forms.bind(fs, "", "what is written into the pod template: annotation, or env for an environment variable (default what it has, else annotation)")
+	o.forms.bind(fs, "", "what Lockstep writes into the pod template: annotation, or env for an environment variable (default what the template contains, else annotation)")
 	return cmd
 }
 
@@ -150,7 +148,7 @@ func (o *rollOptions) run(ctx context.Context, env Environment) error {
 	}
 	if stop, _, err := killswitch.Read(ctx, c, o.ownNS); err == nil { // Without permission to read it, nothing is noted.
 		if reason, stopped := stop.For(all[0].Namespace); stopped {
-			_, _ = fmt.Fprintf(env.Stderr, "note: automatic changes are stopped (%s); this rollout is carried out all the same\n", reasonText(reason))
+			_, _ = fmt.Fprintf(env.Stderr, "note: automatic changes are stopped (%s); this rollout proceeds anyway\n", reasonText(reason))
 		}
 	}
 	return each(ctx, all, env, func(t target) error {
@@ -300,7 +298,7 @@ func (r *roll) inStep(got rollouts.Gathered) (bool, error) {
 		return true, err
 	}
 	all := input.Order{All: got.Observation.Findings, Due: got.Observation.Findings}
-	err := say(r.env.Stdout, "%s is in step: on record as delivered is %s; --force rolls it out all the same", called(got.Workload), all.Shown(nil))
+	err := say(r.env.Stdout, "%s is in step: the record lists %s as delivered; --force rolls it out anyway", called(got.Workload), all.Shown(nil))
 	return true, err
 }
 
@@ -334,11 +332,11 @@ func (r *roll) refusal(got rollouts.Gathered) error {
 	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image change is only seen when the registry is queried.
 		return nil
 	case input.NotFollowed:
-		return needlessError{fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to roll out", name)}
+		return needlessError{fmt.Errorf("%s doesn't use a ConfigMap or Secret that Lockstep may follow, and doesn't follow an image: there is nothing to roll out", name)}
 	case input.NextJob:
-		return needlessError{fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", name)}
+		return needlessError{fmt.Errorf("%s: its next Job loads the new content, and Lockstep doesn't start Jobs", name)}
 	case input.Held, input.Quarantined, input.Contested:
-		return fmt.Errorf("%s: %s; use --now to roll it out all the same", name, d.Message)
+		return fmt.Errorf("%s: %s; use --now to roll it out anyway", name, d.Message)
 	default:
 		return fmt.Errorf("%s: %s", name, d.Message)
 	}
@@ -352,7 +350,7 @@ func (r *roll) wait(ctx context.Context, in rollouts.Observation, d rollouts.Dec
 		_, _ = fmt.Fprintf(r.env.Stderr, "%swaiting for %s without a change%s; --now does not wait\n", r.about, in.Intent.Quiet, estimated(d))
 	case current:
 	default:
-		_, _ = fmt.Fprintln(r.env.Stderr, r.about+"a source has changed; waiting on")
+		_, _ = fmt.Fprintln(r.env.Stderr, r.about+"a source changed; still waiting")
 	}
 	r.waitsFor = current
 	select {
@@ -366,7 +364,7 @@ func (r *roll) wait(ctx context.Context, in rollouts.Observation, d rollouts.Dec
 // estimated explains what a command that has not watched cannot know.
 func estimated(d rollouts.Decision) string {
 	if d.Estimate {
-		return ", counted from now: what changed before is not known here"
+		return ", counted from now, because the time of earlier changes isn't known"
 	}
 	return ""
 }
@@ -376,7 +374,7 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 	w := got.Workload
 	shown := order.Shown(w.Shown)
 	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !w.Status.Aborted && !r.options.force {
-		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same", called(w), shown)
+		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods anyway", called(w), shown)
 		return err
 	}
 	if r.options.dryRun {
@@ -388,7 +386,7 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 	r.rolled = true
 	r.options.why.tell(ctx, r.client, w.Reference(), input.RolledByHand, r.env)
 	if got.Observation.State.Rollout.Paused {
-		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume", called(w), shown)
+		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins when you resume it", called(w), shown)
 		return err
 	}
 	if rollout := got.Observation.State.Rollout; rollout.RollsByHand() {

@@ -24,7 +24,7 @@ func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
 	return run.ImagesOnce(ctx, r.client, run.Once{
 		Registries: registries, Platforms: platforms, Default: r.options.images.platforms.standard, Version: r.env.Version, Now: r.env.Now,
 		Unchecked: func(err error) {
-			r.say(fmt.Sprintf("the image is taken whatever platforms it is for, unless --image-platforms names some: %v", err))
+			r.say(fmt.Sprintf("the platforms of the image aren't checked, unless --image-platforms names some: %v", err))
 		},
 	}), nil
 }
@@ -36,7 +36,7 @@ func (r *roll) leavePins(got rollouts.Gathered) {
 		if isPin(f) && r.known.Inputs[f.ID].RevertedTo == "" && !r.options.force {
 			f.Image, f.Shows = "", got.Workload.Shown[f.ID]
 			got.Observation.Findings[i] = f
-			r.say(fmt.Sprintf("%s stays as it is: the template has a digest that another writer chose, or a user accepted it; --force rolls out the newest one", f.ID))
+			r.say(fmt.Sprintf("%s isn't changed: another writer chose the digest in the template, or a user accepted it; --force rolls out the newest one", f.ID))
 		}
 	}
 }
@@ -49,7 +49,7 @@ func isPin(f input.Finding) bool {
 // tell prints what a user should know about images, each once.
 func (r *roll) tell(in rollouts.Observation) {
 	for _, text := range in.Intent.Mistakes.Refused {
-		r.say(text + "; the image stays as it is")
+		r.say(text + "; the image isn't changed")
 	}
 	for _, warning := range in.Warnings {
 		if warning.About.Kind == input.KindImage {
@@ -88,5 +88,5 @@ func unresolved(in rollouts.Observation, rest string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("no registry has said which image is the current one for %s; %s", strings.Join(names, ", "), rest)
+	return fmt.Errorf("the current image for %s isn't known, because no registry answered; %s", strings.Join(names, ", "), rest)
 }

@@ -52,9 +52,9 @@ func (o *waitOptions) until(ctx context.Context, t target, c client.Reader, env 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("interrupted; the rollout of %s goes on", t)
+			return fmt.Errorf("interrupted; the rollout of %s continues", t)
 		case <-limit:
-			return fmt.Errorf("%s: the rollout is not done after %s (%s); it goes on", t, o.timeout, w.said)
+			return fmt.Errorf("%s: the rollout is not done after %s (%s); it continues", t, o.timeout, w.said)
 		case <-time.After(waitEvery):
 		}
 	}
@@ -80,7 +80,7 @@ func (w *waiting) look(ctx context.Context) (done bool, err error) {
 	case apierrors.IsNotFound(err), err == nil && found.Deleting:
 		return false, fmt.Errorf("%s was deleted during its rollout", w.target)
 	case err != nil:
-		return false, fmt.Errorf("read the progress of %s: %w; the rollout goes on", w.target, err)
+		return false, fmt.Errorf("read the progress of %s: %w; the rollout continues", w.target, err)
 	}
 	template := found.Template().Sum
 	if w.template != "" && template != w.template {

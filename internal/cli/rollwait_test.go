@@ -109,7 +109,7 @@ func TestRollWaitEnds(t *testing.T) {
 				stop()
 			}
 		}, "--wait")
-		if code != 1 || !strings.HasSuffix(stderr, "Error: interrupted; the rollout of deployment/web goes on\n") {
+		if code != 1 || !strings.HasSuffix(stderr, "Error: interrupted; the rollout of deployment/web continues\n") {
 			t.Errorf("exit code %d, said %q", code, stderr)
 		}
 	})

@@ -16,17 +16,17 @@ type safetyFlags struct {
 }
 
 func (o *safetyFlags) bind(fs *pflag.FlagSet, s *rollouts.Safety) {
-	fs.BoolVar(&s.Ramp, "ramp", s.Ramp, "deliver a change that more than three workloads use to one of them, then to 2, then to 4, each step after the previous one is healthy")
-	fs.IntVar(&s.MaxRolling, "max-rolling", s.MaxRolling, "how many workloads roll at the same time for one change; 0 for any number")
-	fs.IntVar(&s.StopAfter, "stop-after", s.StopAfter, "stop a version after it failed on so many workloads that were healthy before; 0 for never")
+	fs.BoolVar(&s.Ramp, "ramp", s.Ramp, "deliver a change that affects more than three workloads to one of them, then to 2, then to 4 and so on, each step after the previous one is healthy")
+	fs.IntVar(&s.MaxRolling, "max-rolling", s.MaxRolling, "how many workloads roll out at the same time for one change; 0 for any number")
+	fs.IntVar(&s.StopAfter, "stop-after", s.StopAfter, "stop a version after this many previously healthy workloads failed with it; 0 for never")
 	fs.DurationVar(&s.Settle, "settle", s.Settle, "how long a workload must stay available after its rollout to count as healthy")
-	fs.DurationVar(&s.Timeout, "rollout-timeout", s.Timeout, "a rollout without progress for so long no longer counts for --max-rolling")
-	fs.DurationVar(&s.PauseGrace, "pause-grace", s.PauseGrace, "a paused canary no longer counts for --max-rolling after so long")
-	fs.DurationVar(&s.Damping, "damping", s.Damping, "pause before the sixth rollout in a row of a workload, or version of a source; each further pause is twice as long; 0 for none")
-	fs.DurationVar(&s.MaxDamping, "max-damping", s.MaxDamping, "longest pause of --damping")
+	fs.DurationVar(&s.Timeout, "rollout-timeout", s.Timeout, "time without progress after which a rollout doesn't count for --max-rolling")
+	fs.DurationVar(&s.PauseGrace, "pause-grace", s.PauseGrace, "time after which a paused canary doesn't count for --max-rolling")
+	fs.DurationVar(&s.Damping, "damping", s.Damping, "pause before the sixth rollout in a row of a workload, or the sixth version of a source; each further pause is twice as long; 0 for none")
+	fs.DurationVar(&s.MaxDamping, "max-damping", s.MaxDamping, "maximum pause of --damping")
 	fs.StringVar(&s.Window, "window", s.Window, "maintenance window of workloads without lockstep.dev/window: cron expression, duration and time zone, such as '0 2 * * 1-5 2h Europe/Berlin'")
-	fs.StringArrayVar(&o.shared, "shared", nil, "a source that has the same content in all namespaces, such as configmap/ca-bundle: its change is one change in all of them; may be repeated")
-	fs.StringVar(&o.notifyFile, "notify-file", "", "a file with notification targets and routes, which is read again when it changes; see docs/guides/notifications.md (default none)")
+	fs.StringArrayVar(&o.shared, "shared", nil, "a source with the same content in all namespaces, such as configmap/ca-bundle: a new version counts as one change in all of them; may be repeated")
+	fs.StringVar(&o.notifyFile, "notify-file", "", "a file with notification targets and routes, re-read when it changes; see docs/guides/notifications.md (default none)")
 }
 
 // ids are the shared sources.

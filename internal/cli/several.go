@@ -50,7 +50,7 @@ func (o *severalOptions) read(args []string) error {
 	}
 	switch {
 	case o.every && o.selector != "":
-		return usageError{errors.New("--all and --selector exclude each other: name one of them")}
+		return usageError{errors.New("--all and --selector exclude each other: use one of them")}
 	case !o.selects() && len(args) == 0:
 		return usageError{fmt.Errorf("name at least one %s, such as deployment/web, or select workloads with -l or --all", what)}
 	case !o.selects():
@@ -230,7 +230,7 @@ func each(ctx context.Context, all []target, env Environment, do func(target) er
 			_ = say(env.Stderr, "Error: %s: %s", t, text)
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("interrupted; %d of %d objects were left out", len(all)-i-1, len(all))
+			return fmt.Errorf("interrupted; %d of %d objects were not processed", len(all)-i-1, len(all))
 		}
 	}
 	if failed > 0 {

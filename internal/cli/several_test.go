@@ -91,7 +91,7 @@ func TestRollSeveral(t *testing.T) {
 		t.Errorf("by name: %+v", got)
 	}
 	s.Make(t, `{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly, annotations: {lockstep.dev/reload: auto}}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: app, envFrom: [{configMapRef: {name: app}}]}]}}}}}}`)
-	if got := run("cronjob/nightly"); got.code != 1 || !strings.Contains(got.stderr, "its next Job reads the new content") {
+	if got := run("cronjob/nightly"); got.code != 1 || !strings.Contains(got.stderr, "its next Job loads the new content") {
 		t.Errorf("a CronJob by name: %+v", got)
 	}
 	got = run("--all", "--force")

@@ -17,8 +17,8 @@ func newCompletion(env Environment) *cobra.Command {
 	names := strings.Join(shells(), "|")
 	return &cobra.Command{
 		Use:   "completion " + names,
-		Short: "Print the completion script of a shell",
-		Long: `Print the script by which a shell completes commands, flags, kinds, names and namespaces.
+		Short: "Print the completion script for a shell",
+		Long: `Print a script that completes commands, flags, kinds, names and namespaces in your shell.
 
 For this shell only, in bash, zsh, fish and PowerShell:
 
@@ -27,7 +27,7 @@ For this shell only, in bash, zsh, fish and PowerShell:
     lockstep completion fish | source
     lockstep completion powershell | Out-String | Invoke-Expression
 
-For every shell from now on; bash needs the package bash-completion, zsh needs compinit:
+For every new shell; bash needs the package bash-completion, zsh needs compinit:
 
     lockstep completion bash > /etc/bash_completion.d/lockstep
     lockstep completion zsh > "${fpath[1]}/_lockstep"

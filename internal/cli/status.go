@@ -33,15 +33,14 @@ func newStatus(env Environment) *cobra.Command {
 	var o statusOptions
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "List the workloads that are followed, those that are not in step first",
-		Long: `List the workloads that are followed: what they were given, what exists, and what they
-wait for. Those that are not in step come first.
+		Short: "List the followed workloads, those that are not in step first",
+		Long: `List the followed workloads, with the delivered and the current versions of their inputs, and
+what they wait for. Those that are not in step come first.
 
-It is what the controller has put on record, in ConfigMaps of its own namespace: STATE
-is the reason that its events and log have too. Where the arguments of its Deployment
-rule a workload out, STATE is NotWatched, KindOff, ReloadOff or ImagesOff. Without the
-permission to read the record, STATE is that of the newest event of each workload.
-"lockstep explain" says more of one workload.`,
+STATE is the reason of the controller's last decision, as in its events and log. The command reads
+it from the controller's record. Without that permission, it uses the newest event of each
+workload. If the flags of the controller exclude a workload, STATE is NotWatched, KindOff,
+ReloadOff or ImagesOff. "lockstep explain" shows more about one workload.`,
 		Example: `  lockstep status -n shop
   lockstep status -A -l team=web -o wide
   lockstep status -A -w`,
@@ -56,7 +55,7 @@ permission to read the record, STATE is that of the newest event of each workloa
 	o.scope.bindMany(fs)
 	o.output.bind(cmd)
 	o.installation.bind(fs)
-	fs.BoolVarP(&o.watch, "watch", "w", false, "go on, and write a workload again when the controller has decided something else")
+	fs.BoolVarP(&o.watch, "watch", "w", false, "keep running, and print a workload again after each new decision of the controller")
 	return cmd
 }
 

@@ -43,7 +43,7 @@ func (e *extent) bind(fs *pflag.FlagSet, verb string) {
 // flags: a namespace from there must not keep anybody from stopping everything.
 func (e extent) agrees() error {
 	if e.all && e.namespace != "" {
-		return usageError{errors.New("--all and --namespace exclude each other: name one of them")}
+		return usageError{errors.New("--all and --namespace exclude each other: use one of them")}
 	}
 	return nil
 }
@@ -55,9 +55,9 @@ func (e *extent) choose() error {
 	case e.all:
 		e.namespace = ""
 	case e.namespace == "":
-		return usageError{errors.New("name --all for the whole installation, or --namespace NAME")}
+		return usageError{errors.New("use --all for the whole installation, or --namespace NAME")}
 	case len(validation.IsDNS1123Label(e.namespace)) > 0:
-		return usageError{fmt.Errorf("--namespace %q: no valid name", e.namespace)}
+		return usageError{fmt.Errorf("--namespace %q: invalid name", e.namespace)}
 	}
 	return nil
 }
@@ -92,14 +92,13 @@ func newStop(env Environment) *cobra.Command {
 		Use:   "stop (--all | -n NAMESPACE) REASON",
 		Short: "Stop every automatic change, of the whole installation or of one namespace",
 		Long: `Stop every automatic change at once: rollouts, evictions (even in the middle of a series),
-refreshes, image pins, restored images, and the owners that revisioned objects get. Changes of
-ConfigMaps, Secrets and images gather meanwhile. "lockstep resume" ends the stop, and each
-workload gets the gathered changes in one rollout. Rollouts that have begun go on: Kubernetes
-carries them out. "lockstep roll" still works, since you run it yourself.
+refreshes, image pins, restored images, and owner references of revisioned objects. "lockstep
+resume" ends the stop, and each workload gets the pending changes in one rollout. Rollouts that
+have already started continue, because Kubernetes carries them out. "lockstep roll" still works.
 
 The stop is the ConfigMap lockstep-stop in the controller's namespace, so it survives restarts and
-upgrades of the controller. Its key "all", or "namespace.NAME", has the reason as its value.
-Without this program, kubectl stops everything too:
+upgrades of the controller. The reason is the value of its key "all" or "namespace.NAME". Without
+this program, you can stop everything with kubectl:
 
     kubectl create configmap lockstep-stop -n lockstep-system --from-literal=all='incident 42'
     kubectl delete configmap lockstep-stop -n lockstep-system
@@ -109,13 +108,13 @@ An empty ConfigMap, or one with any other key, stops everything: to resume, dele
 The command waits until the controller confirms the stop with an event on that ConfigMap. It needs
 the permissions to get, create and patch the ConfigMap, and to list events for the confirmation.
 
-Exit codes: 0 stopped; 1 not stopped, or not confirmed within --timeout; 2 used wrongly.`,
+Exit codes: 0 stopped; 1 not stopped, or not confirmed within --timeout; 2 wrong usage.`,
 		Example: `  lockstep stop --all 'incident 42'
   lockstep stop -n shop 'database migration'
   lockstep resume -n shop`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
-				return usageError{errors.New("name a reason, such as 'incident 42'")}
+				return usageError{errors.New("add a reason, such as 'incident 42'")}
 			}
 			return o.extent.agrees()
 		},
@@ -131,7 +130,7 @@ Exit codes: 0 stopped; 1 not stopped, or not confirmed within --timeout; 2 used 
 	o.kube.bindUser(fs)
 	o.extent.bind(fs, "stop")
 	bindControllerNamespace(fs, &o.ownNS)
-	fs.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for the controller's confirmation; 0 for not at all")
+	fs.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for the controller's confirmation; 0 to not wait")
 	return cmd
 }
 
@@ -189,11 +188,11 @@ func (o *stopOptions) confirm(ctx context.Context, c client.Client, written *cor
 	case ctx.Err() != nil:
 		return errors.New("interrupted before a controller confirmed the stop; the stop stays")
 	case apierrors.IsForbidden(err):
-		return say(env.Stderr, "whether the controller knows of it is not shown: %v", err)
+		return say(env.Stderr, "the controller's confirmation can't be read: %v", err)
 	case wait.Interrupted(err):
 		return fmt.Errorf("no controller has confirmed it within %s: is one running in namespace %s? See \"lockstep status --controller-namespace %s\". The stop stays, and counts as soon as one runs", o.timeout, o.ownNS, o.ownNS)
 	}
-	return fmt.Errorf("the stop stays; whether the controller knows of it is not known: %w", err)
+	return fmt.Errorf("the stop stays, but the controller's confirmation can't be read: %w", err)
 }
 
 // missing warns that the namespace doesn't exist, as far as that can be read.

@@ -62,20 +62,20 @@ func TestStopAndResume(t *testing.T) {
 		{"one namespace too", append(stop, "-n", ns, "freeze"), nil, 0, []string{"in namespace " + ns + " is stopped: freeze"}, map[string]string{"all": "incident 43", key: "freeze"}},
 		{"the wider stop stays", []string{"resume", "-n", ns}, nil, 1, []string{`the stop is removed: "freeze"`, "every automatic change stays stopped", "lockstep resume --all"}, map[string]string{"all": "incident 43"}},
 		{"not stopped by itself", []string{"resume", "-n", ns}, nil, 1, []string{"was not stopped", "every automatic change stays stopped"}, map[string]string{"all": "incident 43"}},
-		{"the last one", []string{"resume", "--all"}, nil, 0, []string{`every automatic change goes on: the stop is removed: "incident 43"`}, nil},
+		{"the last one", []string{"resume", "--all"}, nil, 0, []string{`every automatic change is resumed: the stop is removed: "incident 43"`}, nil},
 		{"nothing is stopped", []string{"resume", "--all"}, nil, 0, []string{"every automatic change was not stopped"}, nil},
 		{"a namespace that doesn't exist is probably misspelt", append(stop, "-n", ns+"x", "freeze"), nil, 0, []string{"Warning: namespace/" + ns + "x not found"}, map[string]string{key + "x": "freeze"}},
 		{"kubectl's keys end too", []string{"resume", "--all"}, map[string]string{"why": "incident", key: "freeze"}, 0, []string{`the stop is removed: "incident"`, "namespace " + ns + ` stays stopped: "freeze"`}, map[string]string{key: "freeze"}},
 		{"the last namespace", []string{"resume", "-n", ns}, nil, 0, []string{`the stop is removed: "freeze"`}, nil},
 		{"an empty one stops everything, and goes on doing so", append(stop, "-n", ns, "freeze"), map[string]string{}, 0, []string{"is stopped: freeze"}, map[string]string{"all": "", key: "freeze"}},
 		{"it isn't ended by a namespace", []string{"resume", "-n", ns}, map[string]string{}, 1, []string{"lockstep resume --all"}, map[string]string{}},
-		{"an empty one ends", []string{"resume", "--all"}, nil, 0, []string{"goes on"}, nil},
-		{"without a reason", append(stop, "--all"), nil, 2, []string{"name a reason"}, nil},
-		{"which ones?", append(stop, "incident 42"), nil, 2, []string{"name --all for the whole installation, or --namespace NAME"}, nil},
+		{"an empty one ends", []string{"resume", "--all"}, nil, 0, []string{"is resumed"}, nil},
+		{"without a reason", append(stop, "--all"), nil, 2, []string{"add a reason"}, nil},
+		{"which ones?", append(stop, "incident 42"), nil, 2, []string{"use --all for the whole installation, or --namespace NAME"}, nil},
 		{"both?", append(stop, "--all", "-n", ns, "incident 42"), nil, 2, []string{"exclude each other"}, nil},
-		{"no namespace has this name", append(stop, "-n", "Shop", "incident 42"), nil, 2, []string{"no valid name"}, nil},
-		{"which ones end?", []string{"resume"}, nil, 2, []string{"name --all"}, nil},
-		{"a version and everything?", []string{"resume", "--all", "cm/app"}, nil, 2, []string{"leave it out"}, nil},
+		{"no namespace has this name", append(stop, "-n", "Shop", "incident 42"), nil, 2, []string{"invalid name"}, nil},
+		{"which ones end?", []string{"resume"}, nil, 2, []string{"use --all"}, nil},
+		{"a version and everything?", []string{"resume", "--all", "cm/app"}, nil, 2, []string{"omit it"}, nil},
 		{"a namespace has no versions", []string{"resume", "ns/" + ns}, nil, 2, []string{"lockstep resume -n " + ns}, nil},
 	}
 	for _, step := range steps {
@@ -184,7 +184,7 @@ func TestResumeVersion(t *testing.T) {
 	if err := s.Client.Create(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
-	if got := run("resume", "cm/app", "-n", s.Namespace); got.code != 0 || !strings.Contains(got.stdout, "version 77ab01c9de (failed on deployment/api, deployment/web) goes on") {
+	if got := run("resume", "cm/app", "-n", s.Namespace); got.code != 0 || !strings.Contains(got.stdout, "version 77ab01c9de (failed on deployment/api, deployment/web) is resumed") {
 		t.Errorf("a stopped ConfigMap: %+v", got)
 	}
 	if got := s.annotations(t, &corev1.ConfigMap{}, "app")[settings.Resume]; got != "77ab01c9de" {

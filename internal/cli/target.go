@@ -88,7 +88,7 @@ func namespaceNamed(text string) (t target, is bool, err error) {
 		return target{}, false, nil
 	}
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		return target{}, true, fmt.Errorf("%q: no valid name: %s", text, wrong[0])
+		return target{}, true, fmt.Errorf("%q: invalid name: %s", text, wrong[0])
 	}
 	return namespaceTarget(name), true, nil
 }

@@ -36,10 +36,9 @@ func newUI(env Environment) *cobra.Command {
 	var o uiOptions
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Look at the workloads in a browser",
-		Long: `Look at the workloads in a browser: which ones are behind and why, what changed when, and
-which workloads a ConfigMap, Secret or image reaches. The pages follow the cluster while they
-are open.
+		Short: "Show the workloads in a browser",
+		Long: `Show the workloads in a browser: which ones are behind and why, what changed when, and which
+workloads use a ConfigMap, Secret or image. Open pages show changes in the cluster as they happen.
 
 The command serves the pages from this machine, at 127.0.0.1, until you press Ctrl-C. It reads the
 cluster with your kubeconfig and your permissions, and installs nothing there. The pages name
@@ -67,7 +66,7 @@ If only another machine reaches the cluster, run "lockstep ui --port 8080 --no-o
 	o.installation.bind(fs)
 	o.installation.bindEstimates(fs)
 	fs.IntVar(&o.port, "port", 0, "port on 127.0.0.1 (default a free one)")
-	fs.BoolVar(&o.noOpen, "no-open", false, "only print the address, and do not open a browser")
+	fs.BoolVar(&o.noOpen, "no-open", false, "print the address, but don't open a browser")
 	fs.BoolVar(&o.readOnly, "read-only", false, "show commands only: nothing can be changed from the pages")
 	return cmd
 }
@@ -174,7 +173,7 @@ func listen(ctx context.Context, port int, program string, given *pflag.FlagSet)
 		return nil, errors.Join(fmt.Errorf("--port %d: the port is in use; %d is free: %s", port, next,
 			shellWords(append([]string{program, "ui", "--port", strconv.Itoa(next)}, otherFlags(given, "port")...))), free.Close())
 	}
-	return nil, fmt.Errorf("--port %d: the port is in use; without the flag, a free one is found", port)
+	return nil, fmt.Errorf("--port %d: the port is in use; without the flag, lockstep chooses a free one", port)
 }
 
 // otherFlags are the flags that the user gave, without one of them and without the token.
@@ -209,7 +208,7 @@ func openBrowser(ctx context.Context, address string, env Environment) {
 	}
 	opening := exec.CommandContext(ctx, name, arguments...) //nolint:gosec // the address is our own
 	if err := opening.Run(); err != nil {
-		_ = say(env.Stderr, "note: no browser was opened, so open the address yourself: %v", err)
+		_ = say(env.Stderr, "note: %s could not open a browser; open the address yourself", name)
 	}
 }
 

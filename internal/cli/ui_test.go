@@ -192,7 +192,7 @@ func TestActionsStayInTheCluster(t *testing.T) {
 	clusters = strings.NewReplacer("{name: a, cluster", "{name: b, cluster", "{name: b, cluster", "{name: a, cluster").Replace(clusters)
 	use("a")
 	page = send(http.MethodPost, "http://"+entrance.Host+"/do", url.Values{"verb": {"hold"}, "target": {"configmap/app"}, "namespace": {"shop"}, "reason": {"why not"}})
-	if strayed.Load() > 0 || !strings.Contains(page, "leads to another cluster") {
+	if strayed.Load() > 0 || !strings.Contains(page, "refers to another cluster") {
 		t.Errorf("with the same name for another cluster, a hold sent %d requests there: %s", strayed.Load(), page)
 	}
 }

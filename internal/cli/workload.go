@@ -68,7 +68,7 @@ func inNamespace(name, namespace string) error {
 		return otherNamespaceError{fmt.Errorf("it is in namespace %s, not %s", other, namespace)}
 	}
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return fmt.Errorf("no valid name: %s", wrong[0])
+		return fmt.Errorf("invalid name: %s", wrong[0])
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type action struct {
 
 // lost says that the reason isn't kept, if it isn't.
 func (a *action) lost() node {
-	return when(len(a.Unkept) > 0, el("p", class("note"), text("Your reason can't be kept: you lack the permission to "+permissionList(a.Unkept)+".")))
+	return when(len(a.Unkept) > 0, el("p", class("note"), text("Your reason can't be recorded: you lack the permission to "+permissionList(a.Unkept)+".")))
 }
 
 // arguments is the command. A hold's reason is an argument of its own, which may start like a flag.
@@ -66,7 +66,7 @@ func workloadActions(kind kube.Kind, namespace, target string, s shell) []action
 	flags := kindFlag(kind)
 	return []action{
 		{Verb: verbHold, Target: target, Namespace: namespace, Flags: flags, Use: "Hold its changes"},
-		{Verb: verbRelease, Target: target, Namespace: namespace, Flags: flags, Use: "End its hold, and accept what was reverted"},
+		{Verb: verbRelease, Target: target, Namespace: namespace, Flags: flags, Use: "End its hold, and accept reverted changes"},
 		{
 			Verb: verbRoll, Target: target, Namespace: namespace, Flags: append(kindFlag(kind), s.ownKey()...),
 			Use:     "Roll it out with the current versions of its inputs",
@@ -137,9 +137,9 @@ func cleanReason(reason string) string {
 func reasonProblem(reason string) string {
 	switch {
 	case reason == "":
-		return "Give a reason: others see it when they look for the cause."
+		return "Enter a reason for others who look for the cause."
 	case len(reason) > longestReason:
-		return "The reason is too long: it has to fit into one line."
+		return "The reason is too long: it must fit on one line."
 	}
 	return ""
 }
@@ -230,7 +230,7 @@ func (v *actionsView) form(a action) node {
 		void("input", attr("id", field)+attr("name", "reason")+attr("value", v.reason(a.Verb))+attr("maxlength", "500")+attr("autocomplete", "off")+flag("required")),
 		el("button", attr("type", "submit"), text(capital(a.Verb)+" …")),
 		a.lost(),
-		when(a.Unchecked != "", el("p", class("note"), text("Whether you may do this isn't known: "+a.Unchecked))))
+		when(a.Unchecked != "", el("p", class("note"), text("Your permission can't be checked: "+a.Unchecked))))
 }
 
 // reason is what the user has written: a command that failed is often repeated.

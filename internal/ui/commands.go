@@ -56,9 +56,9 @@ func (s shell) resume(namespace, workload string, stops []ask.Stop, versions []a
 	}
 	for _, version := range versions {
 		if id, err := input.ParseSource(version.Input); err == nil {
-			add("Deliver the version that failed all the same", id.String(), "-n", namespace)
+			add("Deliver the failed version anyway", id.String(), "-n", namespace)
 		} else if workload != "" {
-			add("Deliver the image that failed all the same", workload, "-n", namespace)
+			add("Deliver the failed image anyway", workload, "-n", namespace)
 		}
 	}
 	return all

@@ -149,7 +149,7 @@ func TestDoRefuses(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"without a reason", nil, []string{"hold", "deployment/web", "shop", " "}, http.StatusBadRequest, "Give a reason"},
+		{"without a reason", nil, []string{"hold", "deployment/web", "shop", " "}, http.StatusBadRequest, "Enter a reason"},
 		{"a reason like a book", nil, []string{"hold", "deployment/web", "shop", strings.Repeat("x", 600)}, http.StatusBadRequest, "too long"},
 		{"an unknown verb", nil, []string{"stop", "deployment/web", "shop", "x"}, http.StatusBadRequest, "unknown action"},
 		{"no rollout of a source", nil, []string{"roll", "configmap/app", "shop", "x"}, http.StatusBadRequest, "unknown action"},

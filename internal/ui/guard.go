@@ -68,7 +68,7 @@ func (g guard) protect(next http.Handler) http.Handler {
 			return
 		}
 		if !g.knows(r) {
-			refuse(w, http.StatusForbidden, "Open the address that lockstep ui printed when it started: it contains the token that this page needs. An address from an earlier start doesn't work any more.")
+			refuse(w, http.StatusForbidden, "Open the address that lockstep ui printed when it started: it contains the token that this page needs. An address from an earlier start doesn't work.")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -72,7 +72,7 @@ func (v *imageView) registry() node {
 func (v *imageView) containers() node {
 	shown := v.Containers[:min(len(v.Containers), mostUsers)]
 	if len(shown) == 0 {
-		return section("users", "Used by", el("p", "", text("no container follows it: the annotation "+settings.ImagePrefix+"CONTAINER names what a container follows")))
+		return section("users", "Used by", el("p", "", text("no container follows it; to follow an image, a workload needs the annotation "+settings.ImagePrefix+"CONTAINER")))
 	}
 	return section("users", "Used by",
 		table("Containers that follow it", []string{"Workload", "Container", "Tags", "State", "Delivered", "Current", "Why", "Quarantine", "Last healthy"}, each(shown, v.container)),
@@ -94,9 +94,9 @@ func (v *imageView) container(u ask.ImageUse) node {
 
 // commands are what a user can find out about the image on a command line.
 func (v *imageView) commands() []offer {
-	offers := []offer{{"Compare what runs with what the registry has now", v.Shell.lockstep(append([]string{"images", "-n", v.Namespace}, v.Shell.own()...)...)}}
+	offers := []offer{{"Compare the running images with the registry", v.Shell.lockstep(append([]string{"images", "-n", v.Namespace}, v.Shell.own()...)...)}}
 	if _, err := tagspec.ParseImage(v.Image); err == nil {
-		offers = append(offers, offer{"Ask the registry which image the tags mean now", v.Shell.resolve(v.Image)})
+		offers = append(offers, offer{"Query the registry for the current images of the tags", v.Shell.resolve(v.Image)})
 	}
 	return append(offers, v.Shell.resume(v.Namespace, "", v.Stops, nil)...)
 }
@@ -107,7 +107,7 @@ func (s *Server) viewImage(ctx context.Context, r request) (page, error) {
 	if ref == "" {
 		return page{title: "No image", status: http.StatusBadRequest, body: together(
 			el("h1", "", text("No image")),
-			el("p", class("note"), text("The address names no image. Open one from the page of a workload that follows it.")))}, nil
+			el("p", class("note"), text("The address doesn't name an image. Open one from the page of a workload that follows it.")))}, nil
 	}
 	if problem := imageProblem(ref); problem != nil {
 		return badImage(ref, r.query.Get("annotation"), problem), nil

@@ -57,5 +57,5 @@ func TestBadImage(t *testing.T) {
 	}
 	shows(t, p.body, "The annotation image.lockstep.dev/web has the value <code>registry.example/web:&gt;=&lt;</code>")
 	shows(t, d.get(t, "/image/shop?ref=%3C&annotation=other").body, "image.lockstep.dev/CONTAINER")
-	shows(t, d.get(t, "/image/shop").body, "The address names no image.")
+	shows(t, d.get(t, "/image/shop").body, "The address doesn&#39;t name an image.")
 }

@@ -151,7 +151,7 @@ func eventTable(name, heading string, all []ask.Event, now time.Time) node {
 // settingTable lists annotations and where they are.
 func settingTable(namespace string, all []ask.Setting) node {
 	if len(all) == 0 {
-		return section("settings", "Settings", el("p", "", text("No annotation of Lockstep is set here: the controller's flags and defaults count.")))
+		return section("settings", "Settings", el("p", "", text("No Lockstep annotation is set here, so the controller's flags and defaults apply.")))
 	}
 	return section("settings", "Settings", table("Settings", []string{"Setting", "Value", "Set on"}, each(all, func(s ask.Setting) node {
 		value := text(settings.Shorten(s.Value))

@@ -67,7 +67,7 @@ func (v *sourceView) user(u ask.SourceUser) node {
 // commands are what a user can do about the source on a command line.
 func (v *sourceView) commands() []offer {
 	explain := append([]string{"explain", v.Source, "-n", v.Namespace}, v.Shell.own()...)
-	offers := append([]offer{{"Explain who follows it", v.Shell.lockstep(explain...)}}, v.Actions.offers()...)
+	offers := append([]offer{{"Explain which workloads follow it", v.Shell.lockstep(explain...)}}, v.Actions.offers()...)
 	return append(append(offers, v.Shell.resume(v.Namespace, "", v.Stops, v.StoppedVersions)...), v.Shell.plan(v.Namespace))
 }
 

@@ -51,7 +51,7 @@ func (v *workloadView) badges() node {
 // inputs are what was delivered, and what exists.
 func (v *workloadView) inputs() node {
 	if len(v.Inputs) == 0 {
-		return section("inputs", "Inputs", el("p", "", text("It uses nothing that can be followed.")))
+		return section("inputs", "Inputs", el("p", "", text("It doesn't use anything that Lockstep can follow.")))
 	}
 	shown := v.Inputs[:min(len(v.Inputs), mostInputs)]
 	return section("inputs", "Inputs",
@@ -133,7 +133,7 @@ func (v *workloadView) commands() []offer {
 	}
 	offers = append(offers, v.Shell.resume(v.Namespace, v.Workload, v.Stops, v.StoppedVersions)...)
 	if hasUndo(v.Kind) {
-		offers = append(offers, offer{"Go back to the revision before", v.Shell.kubectl("rollout", "undo", v.Workload, "-n", v.Namespace)})
+		offers = append(offers, offer{"Go back to the previous revision", v.Shell.kubectl("rollout", "undo", v.Workload, "-n", v.Namespace)})
 	}
 	return append(offers, v.Shell.plan(v.Namespace))
 }

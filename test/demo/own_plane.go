@@ -109,9 +109,20 @@ func (o *ownPlane) lacking() string {
 	return "kube-controller-manager, a fake node (KWOK), Argo Rollouts and Helm"
 }
 
+// pods describes what a reader sees of pods after the story.
+func (o *ownPlane) pods() string {
+	switch {
+	case !o.cluster.HasControllers():
+		return "It has no kube-controller-manager, so a rollout only changes the pod template and never finishes."
+	case !o.cluster.Has(labtest.KWOK):
+		return "It has no node, so pods stay pending and rollouts don't finish."
+	}
+	return "Its node is a fake one (KWOK): pods seem to run."
+}
+
 func (o *ownPlane) farewell(st *stage) []string {
 	return []string{
-		"", "The control plane stays up. Lockstep is stopped; run it in this terminal, and play in another one:", "",
+		"", "The control plane stays up. " + o.pods(), "Lockstep is stopped: until you start it, its states are estimates. Run it in this terminal, and change something in another one:", "",
 		"    export KUBECONFIG=" + st.kubeconfig,
 		"    bin/lockstep controller", "",
 		"    export KUBECONFIG=" + st.kubeconfig,

@@ -133,7 +133,7 @@ func (y *yourCluster) canaries(context.Context, *stage) (helm string, err error)
 
 func (y *yourCluster) farewell(*stage) []string {
 	return []string{
-		"", "The namespace stays. Lockstep is stopped; run it in this terminal, and play in another one:", "",
+		"", "The namespace stays. Lockstep is stopped: until you start it, its states are estimates. Run it in this terminal, and change something in another one:", "",
 		"    bin/lockstep controller --context " + y.context + " --namespaces " + y.namespace + " --own-namespace " + y.namespace, "",
 		"    " + y.kubectl("-n "+y.namespace+" edit configmap web-settings"), "",
 		"Remove it with: " + y.kubectl("delete namespace "+y.namespace),

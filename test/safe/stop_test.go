@@ -268,7 +268,7 @@ func TestResume(t *testing.T) {
 		s.mend(t)
 		s.await(t, func() (bool, string) { // the record is written once a second
 			said := s.lockstep(t, "resume", "configmap/app")
-			return strings.Contains(said, "goes on"), said
+			return strings.Contains(said, "is resumed"), said
 		})
 		s.awaitUsers(t, version("app", "2"), all)
 

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Raw queries the API server for data that isn't an object: its clock, and a pod's HTTP
+// Raw queries the API server for data that isn't an object: its clock, its version, and a pod's HTTP
 // responses.
 type Raw struct {
 	http *http.Client
@@ -48,6 +49,19 @@ func (r Raw) Time(ctx context.Context, now func() time.Time) (Times, error) {
 		return t, fmt.Errorf("read the API server's clock: %w", err)
 	}
 	return t, nil
+}
+
+// Version queries the API server's version, such as "v1.36.1".
+func (r Raw) Version(ctx context.Context) (string, error) {
+	answer, err := r.get(ctx, "/version")
+	if err != nil {
+		return "", fmt.Errorf("read the API server's version: %w", err)
+	}
+	var info struct{ GitVersion string }
+	if err := json.Unmarshal([]byte(answer.text), &info); err != nil || answer.status != http.StatusOK {
+		return "", fmt.Errorf("read the API server's version: it answered with status %d", answer.status)
+	}
+	return info.GitVersion, nil
 }
 
 // PodPort is a port of a pod.

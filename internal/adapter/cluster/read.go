@@ -16,36 +16,36 @@ import (
 
 // ReadWorkload reads one workload from the API server, with the template that it borrows and the
 // last writer of that template.
-func ReadWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
+func ReadWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Authors, error) {
 	v := NewView(kube.Hashers{})
-	writer, err := v.readWorkload(ctx, c, words, kind, at)
+	authors, err := v.readWorkload(ctx, c, words, kind, at)
 	if err != nil {
-		return nil, kube.Writer{}, err
+		return nil, kube.Authors{}, err
 	}
 	w, _ := v.Workload(keyOf(kind, at))
-	return w, writer, nil
+	return w, authors, nil
 }
 
-// readWorkload adds a workload and the lender of its template. It returns the last writer of
+// readWorkload adds a workload and the lender of its template. It returns the authors of
 // that template.
-func (v *View) readWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (kube.Writer, error) {
+func (v *View) readWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (kube.Authors, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind.GroupVersionKind)
 	if err := c.Get(ctx, at, o); err != nil {
-		return kube.Writer{}, fmt.Errorf("read %s/%s in namespace %s: %w", kind.Name(), at.Name, at.Namespace, err)
+		return kube.Authors{}, fmt.Errorf("read %s/%s in namespace %s: %w", kind.Name(), at.Name, at.Namespace, err)
 	}
 	w, err := kube.SlimWorkload(kind, o, words)
 	if err != nil {
-		return kube.Writer{}, err
+		return kube.Authors{}, err
 	}
 	w.First(mirror.Arrival{})
 	v.PutWorkload(w)
 	if w.Borrows == (kube.Key{}) {
-		return kube.TemplateWriter(o), nil
+		return kube.AuthorsOf(kind, o), nil
 	}
 	lender, err := kindOf(w.Borrows)
 	if err != nil {
-		return kube.Writer{}, err
+		return kube.Authors{}, err
 	}
 	return v.readWorkload(ctx, c, words, lender, client.ObjectKey{Namespace: at.Namespace, Name: w.Borrows.Name})
 }

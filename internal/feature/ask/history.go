@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
-// The writers of a workload that aren't field managers.
+// The authors of a revision that aren't field managers.
 const (
 	ByLockstep = "Lockstep"
 	ByUnknown  = "not known"
@@ -80,7 +80,7 @@ func eventOf(t announce.Reported) Event {
 // Past is what was read about a workload's past.
 type Past struct {
 	Workload  *kube.Workload
-	Writer    kube.Writer
+	Authors   kube.Authors
 	Revisions []lineage.Past
 	Events    []announce.Reported
 	// Unread lists what could not be read, and why.

@@ -25,6 +25,31 @@ func template(shown, image, edited string) *corev1.PodTemplateSpec {
 	return t
 }
 
+// Parts of the template that a manager owns.
+const (
+	image      = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"app\"}":{"f:image":{}}}}}}}`
+	account    = `{"f:spec":{"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`
+	label      = `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{"f:app":{}}}}}}`
+	everything = `{"f:spec":{"f:template":{}}}`
+)
+
+// wrote is an entry of the managed fields.
+type wrote struct {
+	manager   string
+	operation metav1.ManagedFieldsOperationType
+	minute    int
+	fields    string
+}
+
+func writtenBy(all ...wrote) kube.Authors {
+	o := &metav1.ObjectMeta{}
+	for _, w := range all {
+		written := metav1.NewTime(at(w.minute))
+		o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{Manager: w.manager, Operation: w.operation, Time: &written, FieldsV1: metav1.NewFieldsV1(w.fields)})
+	}
+	return kube.AuthorsOf(kube.Deployment(), o)
+}
+
 func workload(kind kube.Kind, movedAt time.Time) *kube.Workload {
 	return &kube.Workload{
 		Identity:       kube.Identity{Kind: kind, Key: kube.Key{GroupKind: kind.GroupKind(), Namespace: "shop", Name: "web"}},
@@ -70,7 +95,7 @@ func TestHistoryOf(t *testing.T) {
 	t.Parallel()
 	one, two := template("", "app:1", ""), template("configmap/app~2222222222", "app:1", "")
 	change := func(from, to string) ask.Change { return ask.Change{What: "configmap/app", From: from, To: to} }
-	kubectl := kube.Writer{Manager: "kubectl-rollout", At: at(9)}
+	kubectl := writtenBy(wrote{"kubectl-rollout", metav1.ManagedFieldsOperationUpdate, 9, everything})
 	deployment, set := kube.Deployment(), kube.StatefulSet()
 	cases := map[string]struct {
 		reason string
@@ -84,7 +109,7 @@ func TestHistoryOf(t *testing.T) {
 		},
 		"Image": {
 			"an image that another writer changed",
-			ask.Past{Workload: workload(deployment, time.Time{}), Writer: kube.Writer{Manager: "helm", At: at(5)}, Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))}},
+			ask.Past{Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 5, image}), Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))}},
 			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, "helm"}, {1, 1, "first", nil, ask.ByUnknown}},
 		},
 		"PinnedImage": {
@@ -94,7 +119,7 @@ func TestHistoryOf(t *testing.T) {
 		},
 		"OtherFields": {
 			"what has no name of its own, and is not current: nothing tells who wrote it",
-			ask.Past{Workload: workload(deployment, at(3)), Writer: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), revision("b", 2, 2, template("", "app:1", "edited")), current(revision("c", 3, 3, template("configmap/app~2222222222", "app:1", "edited")))}},
+			ask.Past{Workload: workload(deployment, at(3)), Authors: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), revision("b", 2, 2, template("", "app:1", "edited")), current(revision("c", 3, 3, template("configmap/app~2222222222", "app:1", "edited")))}},
 			[]turn{
 				{3, 3, "current", []ask.Change{change("", "2222222222")}, ask.ByLockstep},
 				{2, 2, "", []ask.Change{{What: "other fields of the template"}}, ask.ByUnknown},
@@ -103,7 +128,7 @@ func TestHistoryOf(t *testing.T) {
 		},
 		"Undo": {
 			"a ReplicaSet that is used again has a turn for each number; its own inputs came along with it",
-			ask.Past{Workload: workload(deployment, time.Time{}), Writer: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
+			ask.Past{Workload: workload(deployment, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
 			[]turn{
 				{3, 9, "current again", []ask.Change{change("2222222222", "1111111111")}, "kubectl-rollout"},
 				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
@@ -121,12 +146,70 @@ func TestHistoryOf(t *testing.T) {
 		},
 		"ControllerRevision": {
 			"one that is used again has only its last number, and is older than the one before",
-			ask.Past{Workload: workload(set, time.Time{}), Writer: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, one)), revision("b", 2, 2, two)}},
+			ask.Past{Workload: workload(set, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, one)), revision("b", 2, 2, two)}},
 			[]turn{{3, 9, "current again", []ask.Change{change("2222222222", "")}, "kubectl-rollout"}, {2, 2, "first", nil, ask.ByUnknown}},
+		},
+		"Both": {
+			"Lockstep's marks and another writer's fields in one revision: the controller saw both at once",
+			ask.Past{Workload: workload(deployment, at(2)), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 2, everything}), Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("configmap/app~2222222222", "app:2", "edited")))}},
+			[]turn{
+				{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}, change("", "2222222222"), {What: "other fields of the template"}}, ask.ByUnknown},
+				{1, 1, "first", nil, ask.ByUnknown},
+			},
+		},
+		"PinnedAgain": {
+			"another writer took the pinned image away, and Lockstep pins it again: its marks stay the same",
+			ask.Past{
+				Workload: workload(deployment, at(1)), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 2, label}, wrote{kube.FieldManager, metav1.ManagedFieldsOperationUpdate, 3, image}),
+				Revisions: []lineage.Past{revision("a", 2, 2, template("image/app=sha256:77", "app:1", "")), current(revision("b", 3, 3, template("image/app=sha256:77", "app:1@sha256:77", "")))},
+			},
+			[]turn{{3, 3, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:1@sha256:77"}}, ask.ByLockstep}, {2, 2, "first", nil, ask.ByUnknown}},
+		},
+		"OtherFieldOnly": {
+			"a manager of another field of the template isn't the author, even if it wrote later",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"kubectl-set", metav1.ManagedFieldsOperationUpdate, 2, image}, wrote{"helm", metav1.ManagedFieldsOperationUpdate, 5, label}),
+				Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))},
+			},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, "kubectl-set"}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"TwoCandidates": {
+			"two managers own changed fields",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"kubectl-set", metav1.ManagedFieldsOperationUpdate, 2, image}, wrote{"kubectl-edit", metav1.ManagedFieldsOperationUpdate, 2, account}),
+				Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "edited")))},
+			},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}, {What: "other fields of the template"}}, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"Older": {
+			"the last write was before the previous revision: the one that began this one removed fields",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 1, image}),
+				Revisions: []lineage.Past{revision("a", 1, 2, one), current(revision("b", 2, 3, template("", "app:2", "")))},
+			},
+			[]turn{{2, 3, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown}, {1, 2, "first", nil, ask.ByUnknown}},
+		},
+		"AppliedLater": {
+			"a server-side apply can take over a field without changing it",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"flux", metav1.ManagedFieldsOperationApply, 3, image}),
+				Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))},
+			},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"Oldest": {
+			"nothing is known of the revision before the first that is kept",
+			ask.Past{Workload: workload(deployment, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("b", 7, 9, one))}},
+			[]turn{{7, 9, "current", nil, ask.ByUnknown}},
+		},
+		"Created": {
+			"the only manager of the first template created it",
+			ask.Past{Workload: workload(deployment, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("a", 1, 9, one))}},
+			[]turn{{1, 9, "current", nil, "kubectl-rollout"}},
 		},
 		"SameSecond": {
 			"two of one second: the number that is missing tells",
-			ask.Past{Workload: workload(set, time.Time{}), Writer: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 4, 2, two)), revision("c", 3, 2, one)}},
+			ask.Past{Workload: workload(set, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 4, 2, two)), revision("c", 3, 2, one)}},
 			[]turn{{4, 9, "current again", []ask.Change{change("", "2222222222")}, "kubectl-rollout"}, {3, 2, "", nil, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
 		},
 	}

@@ -19,7 +19,7 @@ func (r *Reader) History(ctx context.Context, kind kube.Kind, at client.ObjectKe
 		past Past
 		err  error
 	)
-	if past.Workload, past.Writer, err = cluster.ReadWorkload(ctx, r.Client, settings.Native{}, kind, at); err != nil {
+	if past.Workload, past.Authors, err = cluster.ReadWorkload(ctx, r.Client, settings.Native{}, kind, at); err != nil {
 		return History{}, err
 	}
 	if past.Revisions, err = lineage.PastOf(ctx, r.Client, past.Workload); err != nil {

@@ -54,9 +54,10 @@ func (p *Past) turns() []turn {
 		} else {
 			all[i].Changed = changed(all[i-1], all[i])
 		}
-		all[i].By = p.by(all, i)
-		if all[i].Again && all[i].latest {
-			all[i].Started = p.writtenAt(all[i].By)
+		by, at := p.by(all, i)
+		all[i].By = by
+		if all[i].Again && all[i].latest && by != ByUnknown {
+			all[i].Started = &at
 		}
 	}
 	return all
@@ -181,38 +182,61 @@ func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return rest
 }
 
-// by returns whose change began a turn. Only Lockstep changes a template's marks, but a
-// revision that any writer makes current again brings its own marks along. For the workload's
-// template the managed fields name the writer.
-func (p *Past) by(all []turn, i int) string {
+// by returns whose change began a turn, and when that author last wrote the workload. Only Lockstep
+// changes a template's marks, but a revision that any writer makes current again brings its own marks
+// along. The managed fields describe only the workload's present template, so they say nothing of
+// earlier turns.
+func (p *Past) by(all []turn, i int) (string, time.Time) {
 	t := all[i]
 	ours := i > 0 && !maps.Equal(t.shown, all[i-1].shown) && len(t.shown) > 0
 	switch {
 	case ours && !t.Again:
-		return ByLockstep
+		return oneOf(ByLockstep, explains(all[i-1], t)), p.Workload.RolledOutAt
 	case !t.latest:
-		return ByUnknown
+		return ByUnknown, time.Time{}
 	case ours && !p.Workload.RolledOutAt.IsZero():
-		return ByLockstep
-	case p.Writer.Manager == "", p.isOlder(all, i):
+		return oneOf(ByLockstep, explains(all[i-1], t)), p.Workload.RolledOutAt
+	}
+	author, known := p.author(all, i)
+	if known && author.Manager == kube.FieldManager {
+		return ByLockstep, author.At
+	}
+	return oneOf(author.Manager, known), author.At
+}
+
+func oneOf(author string, known bool) string {
+	if !known {
 		return ByUnknown
 	}
-	return p.Writer.Manager
+	return author
 }
 
-// isOlder reports whether the last write in the managed fields was before the previous turn:
-// a write that only removes fields leaves no trace there.
-func (p *Past) isOlder(all []turn, i int) bool {
-	return i > 0 && all[i-1].Started != nil && p.Writer.At.Before(*all[i-1].Started)
+// explains reports whether Lockstep's write of the marks explains everything that changed. Otherwise
+// two writers changed the template before its controller created a revision.
+func explains(before, after turn) bool {
+	return !slices.ContainsFunc(after.Changed, func(c Change) bool {
+		id, err := input.ParseID(c.What)
+		return err != nil || before.shown[id] == after.shown[id]
+	})
 }
 
-// writtenAt is when the workload's template was written, nil when that is not known.
-func (p *Past) writtenAt(by string) *time.Time {
-	switch by {
-	case ByLockstep:
-		return &p.Workload.RolledOutAt
-	case ByUnknown:
-		return nil
+// author is the only manager that changed the present template since the turn before, if that is
+// certain.
+func (p *Past) author(all []turn, i int) (kube.Author, bool) {
+	t := all[i]
+	var before *corev1.PodTemplateSpec
+	switch {
+	case i > 0:
+		before = all[i-1].template
+	case t.Number != 1:
+		return kube.Author{}, false // the turn before it isn't kept
 	}
-	return &p.Writer.At
+	found := p.Authors.Between(before, t.template)
+	if len(found) != 1 {
+		return kube.Author{}, false
+	}
+	author := found[0]
+	isBefore := i > 0 && all[i-1].Started != nil && author.At.Before(*all[i-1].Started)
+	isAfter := t.Started == nil || author.At.After(*t.Started)
+	return author, !isBefore && (!author.Applied || !isAfter)
 }

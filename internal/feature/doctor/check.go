@@ -12,6 +12,7 @@ type Name string
 
 // The checks, in the order of the output.
 const (
+	Kubernetes  Name = "kubernetes"
 	Controller  Name = "controller"
 	Leader      Name = "leader"
 	Permissions Name = "permissions"
@@ -65,6 +66,7 @@ type Explanation struct {
 // Explanations lists every check with its meaning.
 func Explanations() []Explanation {
 	return []Explanation{
+		{Kubernetes, "The Kubernetes release is in the range that Lockstep is tested with, " + OldestKubernetes + " to " + NewestKubernetes + ". Nothing is known to fail on an older or newer one, and nothing is tested there."},
 		{Controller, "The Deployment in the controller's own namespace exists, can be understood, and has ready pods."},
 		{Leader, "A pod of the Deployment holds the Lease and has renewed it in time; no other Deployment has the same Lease; the version that wrote the record is the one of this program."},
 		{Permissions, "The service account of the Deployment has every permission that its flags need. The API server is asked with SubjectAccessReviews."},
@@ -86,7 +88,7 @@ func Explanations() []Explanation {
 // Decide makes all checks.
 func Decide(f Facts) []Check {
 	return []Check{
-		checkController(f), checkLeader(f), checkPermissions(f), checkKinds(f), checkCaches(f), checkClock(f),
+		checkKubernetes(f), checkController(f), checkLeader(f), checkPermissions(f), checkKinds(f), checkCaches(f), checkClock(f),
 		checkRecord(f), checkKey(f), checkStops(f), checkNotices(f), checkRegistries(f), checkSettings(f), checkReferences(f), checkPods(f), checkReloaders(f),
 	}
 }

@@ -42,6 +42,10 @@ func workload(annotations map[string]string, tools ...string) doctor.Workload {
 func healthy() doctor.Facts {
 	return doctor.Facts{
 		Namespace: "lockstep-system", Version: "1.2.3", Now: now(), Hints: doctor.Hints{Nearest: func(string, []string) []string { return nil }},
+		ServerFacts: doctor.ServerFacts{
+			Clock:      doctor.ClockFacts{Times: access.Times{Sent: now(), Answered: now(), Server: now()}},
+			Kubernetes: doctor.KubernetesFacts{Version: "v1.36.1"},
+		},
 		Controller: doctor.ControllerFacts{
 			Installation: doctor.Installation{
 				Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, Updated: 2, Lease: "lockstep", ReloadOn: true, ImagesOn: true, PodsOn: true,
@@ -50,7 +54,6 @@ func healthy() doctor.Facts {
 			Led: true, Leader: access.Leader{Name: "lockstep-a", Renewed: now().Add(-2 * time.Second), Expires: now().Add(13 * time.Second), WrittenAt: now().Add(-2 * time.Second)},
 		},
 		Permissions: doctor.PermissionFacts{Asked: 30}, Kinds: doctor.KindFacts{Served: []doctor.Served{{Name: "deployment", Here: true, BuiltIn: true}, {Name: "rollout"}}},
-		Clock: doctor.ClockFacts{Times: access.Times{Sent: now(), Answered: now(), Server: now()}},
 		Record: doctor.RecordFacts{Stored: ledger.Stored{
 			Found: true, Version: "1.2.3", Entries: map[kube.Key]record.Entry{{Name: "web"}: {}},
 			Used: []ledger.Used{{Name: "lockstep-state-07", All: 5 << 10, Namespaces: map[string]int{"shop": 5 << 10}}},
@@ -109,6 +112,13 @@ func TestDecide(t *testing.T) {
 		want   doctor.Result
 		says   []string
 	}{
+		"OldKubernetes":    {"it isn't tested", func(f *doctor.Facts) { f.Kubernetes.Version = "v1.33.9" }, doctor.Kubernetes, doctor.Warning, []string{"Kubernetes 1.33.9 is untested: 1.34 is the oldest", "upgrade Kubernetes"}},
+		"NewKubernetes":    {"it isn't tested", func(f *doctor.Facts) { f.Kubernetes.Version = "v1.37.0-rc.1" }, doctor.Kubernetes, doctor.Warning, []string{"Kubernetes 1.37.0 is untested: 1.36 is the newest"}},
+		"OldestKubernetes": {"a vendor's patch release", func(f *doctor.Facts) { f.Kubernetes.Version = "v1.34.0+k3s1" }, doctor.Kubernetes, doctor.OK, []string{"Kubernetes 1.34.0"}},
+		"NewestKubernetes": {"a later patch release", func(f *doctor.Facts) { f.Kubernetes.Version = "v1.36.12-gke.100200" }, doctor.Kubernetes, doctor.OK, []string{"Kubernetes 1.36.12"}},
+		"NoRelease":        {"another API server", func(f *doctor.Facts) { f.Kubernetes.Version = "master" }, doctor.Kubernetes, doctor.Warning, []string{`the version "master"`, "tested with 1.34 and 1.36"}},
+		"VersionHidden":    {"a proxy refuses it", func(f *doctor.Facts) { f.Kubernetes.Err = errors.New("status 403") }, doctor.Kubernetes, doctor.Unknown, []string{"status 403"}},
+
 		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Controller.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"namespace lockstep-system has no Deployment of Lockstep"}},
 		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Controller.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "on purpose", "kubectl -n lockstep-system edit deployment/lockstep"}},
 		"NotUpdated":     {"an upgrade is stuck", func(f *doctor.Facts) { f.Controller.Installation.Updated = 0 }, doctor.Controller, doctor.Warning, []string{"0 of 2 pods have its newest template", "rollout status"}},

@@ -18,10 +18,10 @@ type Facts struct {
 	Now                time.Time
 	Hints              Hints
 
+	ServerFacts
 	Controller  ControllerFacts
 	Permissions PermissionFacts
 	Kinds       KindFacts
-	Clock       ClockFacts
 	Record      RecordFacts
 	// Registries are those of the followed images, with the reason if one doesn't answer.
 	Registries map[string]error
@@ -90,6 +90,12 @@ type KindFacts struct {
 	// Off are the built-in kinds that the controller's flags switch off, and Asking the
 	// workloads of these kinds that ask to be followed.
 	Off, Asking []string
+}
+
+// ServerFacts are about the API server.
+type ServerFacts struct {
+	Clock      ClockFacts
+	Kubernetes KubernetesFacts
 }
 
 // ClockFacts are the API server's time and ours.

@@ -65,6 +65,7 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 		return f, f.Clock.Err
 	}
 	f.Now = o.Now()
+	f.readKubernetes(ctx, o)
 	configured := f.readInstallation(ctx, o)
 	if lease := cmp.Or(o.Lease, configured.Lease); lease != "" {
 		f.Controller.Leader, f.Controller.Led, f.Controller.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: lease})

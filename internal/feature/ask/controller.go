@@ -66,7 +66,7 @@ func (h *Heard) unread(record, instead string) []string {
 		notes = append(notes, record+" is "+NotVisible+instead+": "+h.RecordProblem.Error())
 	}
 	if h.StopProblem != nil {
-		notes = append(notes, "what an operator stopped is "+NotVisible+": "+h.StopProblem.Error())
+		notes = append(notes, "the list of stopped changes is "+NotVisible+": "+h.StopProblem.Error())
 	}
 	return notes
 }
@@ -76,21 +76,21 @@ func ControllerOf(h *Heard, now time.Time) Controller {
 	c := Controller{State: Unknown, Version: h.Version, NoneFound: h.IsEmpty()}
 	switch {
 	case h.LeaseProblem != nil:
-		c.Note = "whether a controller runs is " + NotVisible + ": " + h.LeaseProblem.Error()
+		c.Note = "the controller's lease is " + NotVisible + ": " + h.LeaseProblem.Error()
 	case h.IsEmpty():
 		c.Note = "no controller has run in namespace " + h.Own.Namespace
 	case !h.Led:
-		c.Note = fmt.Sprintf("namespace %s has no lease (a controller without leader election has none), so it isn't known whether one runs", h.Own.Namespace)
+		c.Note = fmt.Sprintf("there is no lease in namespace %s (a controller without leader election doesn't write one), so it isn't known whether a controller runs", h.Own.Namespace)
 	case h.Leader.Leads(now):
 		c.State = Running
 	case h.WrittenAt.After(h.Leader.Expires):
-		c.Note = "the record is newer than the lease (a controller without leader election doesn't renew it), so it isn't known whether one runs"
+		c.Note = "the record is newer than the lease (a controller without leader election doesn't renew it), so it isn't known whether a controller runs"
 	default:
 		c.State, c.Since = Down, known(h.Leader.Renewed)
 		c.Note = "the states are its last decisions"
 	}
 	if h.Version != "" && h.Program != "" && h.Version != h.Program {
-		c.Note = join(c.Note, fmt.Sprintf("the controller is version %s, and this is %s", h.Version, h.Program))
+		c.Note = join(c.Note, fmt.Sprintf("the controller is version %s, and this program is %s", h.Version, h.Program))
 	}
 	return c
 }

@@ -150,12 +150,12 @@ func Explain(s Situation) Explanation {
 		e.StoppedVersions = lines.stoppedIn(w.Key.Namespace, s.Entry.Inputs)
 	}
 	if hold := s.Live.Hold(); hold != "" && e.State.Reason != string(input.Held) {
-		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": a change waits until that ends")
+		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": changes wait until the hold ends")
 	}
 	e.OwnHold = s.Live.Intent.Held || s.Live.Template.Hold.On
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
 	if e.State.IsInStep() && (s.Live.Intent.Observe || s.Fleet.Observe) {
-		e.Meaning = "It is only observed: what exists counts as given, and Lockstep restarts no pod for it."
+		e.Meaning = "Observe mode: the current versions count as delivered, and Lockstep doesn't restart pods."
 	}
 	for _, t := range s.Events {
 		switch {
@@ -191,7 +191,7 @@ func (s *Situation) told() Report {
 	live := s.live()
 	switch {
 	case s.Readable && live.Reason == string(input.Baseline):
-		live.Message = "no controller has looked at it yet"
+		live.Message = "no controller has checked it yet"
 	case s.isBlind(live.Reason):
 		live.Message = notOnRecord(s.Readable)
 	default:

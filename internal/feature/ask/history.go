@@ -103,11 +103,11 @@ func HistoryOf(p Past) History {
 	}
 	switch {
 	case w.Kind.Revisions.Transient:
-		h.Notes = append(h.Notes, fmt.Sprintf("a %s keeps no revisions: each of its %ss is made from the template as it is then", w.Key.Kind, w.Kind.Revisions.Kind))
+		h.Notes = append(h.Notes, fmt.Sprintf("a %s doesn't keep revisions: each %s is created from the template at that time", w.Key.Kind, w.Kind.Revisions.Kind))
 	case w.Selector == nil && len(p.Revisions) == 0:
-		h.Notes = append(h.Notes, fmt.Sprintf("the revisions of a %s are not known: it has no selector", w.Key.Kind))
+		h.Notes = append(h.Notes, fmt.Sprintf("the revisions of a %s are not known, because it doesn't have a selector", w.Key.Kind))
 	case len(p.Revisions) == 0 && len(p.Unread) == 0:
-		h.Notes = append(h.Notes, "it has no revision yet")
+		h.Notes = append(h.Notes, "it doesn't have a revision yet")
 	}
 	return h
 }

@@ -139,9 +139,9 @@ func (p *prospect) would(was, will rollouts.Decision) (would Would, because stri
 	case p.before.Workload == nil:
 		return WouldStart, p.starts(will)
 	case will.Verb == rollouts.RollOut && own:
-		return WouldRollTwice, "its template changes, and after it, in the order of the files, " + will.Message
+		return WouldRollTwice, "its template changes, and then, in the order of the files, " + will.Message
 	case own && p.rollsByHand():
-		return WouldWait, "its template changes, and pods take it up when they are deleted"
+		return WouldWait, "its template changes, and pods load it only after they are deleted"
 	case own && p.after.Observation.State.StartsPods:
 		return WouldNextJob, p.templateChange(was, will)
 	case own:
@@ -151,9 +151,9 @@ func (p *prospect) would(was, will rollouts.Decision) (would Would, because stri
 	case will.Reason == input.NextJob:
 		return WouldNextJob, will.Message
 	case isIgnored(was) && !isIgnored(will) && will.Verb == rollouts.Remember:
-		return WouldFollow, will.Message + "; what it runs becomes the baseline"
+		return WouldFollow, will.Message + "; the running versions become the baseline"
 	case !isIgnored(was) && isIgnored(will):
-		return WouldUnfollow, "nothing asks to follow it any more"
+		return WouldUnfollow, "no annotation requests to follow it any more"
 	}
 	return byVerb(will), p.detail(was, will)
 }
@@ -184,16 +184,16 @@ func (p *prospect) detail(was, will rollouts.Decision) string {
 	case will.Reason == input.InStep && len(p.touched) > 0:
 		text = "no key that it uses changes: " + list(p.touched)
 	case will.Reason == input.InStep:
-		text = "the files change nothing that it uses"
+		text = "the files don't change anything that it uses"
 	case isIgnored(will):
-		text = "nothing asks to follow it"
+		text = "no annotation requests to follow it"
 	case will.Verb == rollouts.Observe:
 		text = "observe mode: " + text
 	case will.Verb == rollouts.RollOut, will.Verb == rollouts.Evict, will.Verb == rollouts.Refresh:
 		text += ", after the quiet window"
 	}
 	if will.Verb == was.Verb && will.Message == was.Message && len(will.Due) > 0 {
-		text += "; that is due without the files too"
+		text += "; it is due even without the files"
 	}
 	return text
 }
@@ -202,7 +202,7 @@ func (p *prospect) detail(was, will rollouts.Decision) string {
 func (p *prospect) starts(will rollouts.Decision) string {
 	switch {
 	case isIgnored(will):
-		return "it is new, and nothing asks to follow it"
+		return "it is new, and no annotation requests to follow it"
 	case will.Verb == rollouts.Remember:
 		return "it is new; follows " + will.Message
 	}

@@ -93,5 +93,5 @@ func byEvents(problem error) string {
 	if problem != nil {
 		return ""
 	}
-	return ", so this is what events say"
+	return ", so the states come from events"
 }

@@ -147,7 +147,7 @@ func (s *Source) user(key kube.Key, entry *record.Entry) SourceUser {
 	case !now.IsZero():
 		u.Current = now.Short()
 		if u.State.IsInStep() {
-			u.State = Report{Reason: string(input.Changed), Message: "its current version is not on record yet", Ends: "the controller's next look", From: FromEstimate}
+			u.State = Report{Reason: string(input.Changed), Message: "its current version is not on record yet", Ends: "the controller's next check", From: FromEstimate}
 		}
 	case u.State.From == FromFlags, s.Now != nil && s.Controller.State != Running:
 		u.Current = versionNotKnown // the one on record may be outdated

@@ -27,9 +27,9 @@ const NotOnRecord = "NotOnRecord"
 // firstLook ends NotOnRecord, unless the record can't be read.
 func firstLook(readable bool) string {
 	if !readable {
-		return "the permission to read the record"
+		return "permission to read the record"
 	}
-	return "the controller's first look, and something that it can follow"
+	return "the controller's first check, and an input that it can follow"
 }
 
 // NotFollowedAnyMore is the state of a workload that was followed at the last check.

@@ -114,9 +114,9 @@ func hasSource(e record.Entry) bool {
 
 func notOnRecord(readable bool) string {
 	if !readable {
-		return "the record cannot be read with your permissions, and no event that you can read says more"
+		return "the record cannot be read with your permissions, and the events that you can read don't show it"
 	}
-	return "it asks to be followed and is not on record: it uses nothing that can be followed, or no controller has seen it"
+	return "it requests to be followed and is not on record: it doesn't use anything that can be followed, or no controller has seen it"
 }
 
 // inputsOnRecord are the inputs of an entry, in order.

@@ -117,7 +117,7 @@ func (c *checking) workload(o manifest.Object, kind kube.Kind) {
 	read, err := kind.Read(o.Unstructured)
 	if err != nil {
 		// The cause may quote a value of the file.
-		c.note(o, o.Line, review.WrongType, "the object cannot be read as a "+o.GetKind()+": a field has a value of another type")
+		c.note(o, o.Line, review.WrongType, "the object cannot be read as a "+o.GetKind()+": a field has a value of the wrong type")
 		w.Partial = true
 	} else {
 		w.NoTemplate, w.Partial = c.template(&w, kind, read)
@@ -132,7 +132,7 @@ func (c *checking) workload(o manifest.Object, kind kube.Kind) {
 func (c *checking) template(w *review.Workload, kind kube.Kind, object client.Object) (problem string, partial bool) {
 	template, err := kind.PodTemplate(object)
 	if err != nil {
-		return kind.Template + " is no pod template", false
+		return kind.Template + " isn't a pod template", false
 	}
 	w.TemplateAnnotations, w.TemplateLabels = template.Annotations, template.Labels
 	w.Refs = podrefs.Extract(&template.Spec)

@@ -86,13 +86,13 @@ func metricsPage() (string, error) {
 	}
 	return `# Metrics of the controller
 
-Those of the agent in the pod are in [sync](../guides/sync.md#health). Served at ` + "`/metrics`" + ` on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `).
+The controller serves metrics at ` + "`/metrics`" + ` on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `). The metrics of the agent in the pod are in [sync](../guides/sync.md#health).
 
 ` + t.String() + `
-The values of ` + "`reason`" + ` are those of [reasons](reasons.md). Beside these, the libraries show theirs:
+The label ` + "`reason`" + ` contains one of the [reasons](reasons.md). The libraries add their own metrics:
 ` + "`workqueue_*` and `controller_runtime_*` (the loops are called `follow` and `revisions`), `rest_client_requests_total`" + `
 (requests to the API server by verb and code), ` + "`leader_election_master_status`" + `, ` + "`go_*`" + ` and ` + "`process_*`" + `.
 
-[Alerts](alerts.md) has ready rules for Prometheus and a Grafana dashboard.
+[Alerts](alerts.md) contains ready-made Prometheus rules and a Grafana dashboard.
 `, nil
 }

@@ -17,13 +17,13 @@ const (
 
 // Controller is the state of the controller itself.
 type Controller struct {
-	// State is Running, Down or Unknown.
+	// State is "running", "down" or "not known".
 	State string `json:"state"`
-	// Since is since when it is down, nil otherwise.
+	// Since is the time since when it is down, omitted while it runs.
 	Since *time.Time `json:"since,omitempty"`
-	// Version is the one that wrote the record last, empty when that isn't known.
+	// Version is the version of the controller that last wrote the record.
 	Version string `json:"version,omitempty"`
-	// Note explains the state; may be empty.
+	// Note explains the state.
 	Note string `json:"note,omitempty"`
 	// NoneFound is true when there is no trace of a controller: it may be in another namespace.
 	NoneFound bool `json:"-"`

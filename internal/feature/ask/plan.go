@@ -37,7 +37,7 @@ type Plan struct {
 	Sources   []PlannedSource   `json:"sources"`
 	// Others counts the objects of kinds that Lockstep doesn't use.
 	Others map[string]int `json:"others,omitempty"`
-	// Notes list what could not be read, and what was assumed instead.
+	// Notes are messages about objects that could not be read, and the assumptions made instead.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -50,12 +50,15 @@ func (w Would) Restarts() bool {
 type PlannedWorkload struct {
 	Workload  string `json:"workload"`
 	Namespace string `json:"namespace"`
-	Would     Would  `json:"would"`
-	// Reason is the controller's reason, and Rule where it is documented.
-	Reason  input.Reason `json:"reason"`
-	Rule    string       `json:"rule"`
-	Because string       `json:"because"`
-	// Estimate is true when something was assumed because it can't be read.
+	// Would is the effect on the workload, such as "roll once" or "nothing".
+	Would Would `json:"would"`
+	// Reason is the controller's reason.
+	Reason input.Reason `json:"reason"`
+	// Rule is the page that documents the reason.
+	Rule string `json:"rule"`
+	// Because is the explanation.
+	Because string `json:"because"`
+	// Estimate is true when the plan contains an assumption, because an object can't be read.
 	Estimate bool `json:"estimate,omitempty"`
 }
 
@@ -63,10 +66,11 @@ type PlannedWorkload struct {
 type PlannedSource struct {
 	Source    string `json:"source"`
 	Namespace string `json:"namespace"`
-	Change    Alter  `json:"change"`
-	// Users are the workloads that use or list it.
+	// Change is the effect of the files on the source, such as "created" or "changed".
+	Change Alter `json:"change"`
+	// Users is the number of workloads that use or list it.
 	Users int `json:"users"`
-	// Spread is how it reaches them, nil when all of them roll at once.
+	// Spread is the way in which it reaches them, omitted when all of them roll at once.
 	Spread *PlannedSpread `json:"spread,omitempty"`
 }
 

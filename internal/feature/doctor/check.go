@@ -46,13 +46,15 @@ const (
 
 // Check is the outcome of one check.
 type Check struct {
-	Name   Name   `json:"check"`
+	// Name is the name of the check.
+	Name Name `json:"check"`
+	// Result is "ok", "warning", "problem" or "unknown".
 	Result Result `json:"result"`
 	// Found is the finding, in one line.
 	Found string `json:"found"`
 	// Details are the affected objects, or their state.
 	Details []string `json:"details,omitempty"`
-	// Do is what an operator can do about it.
+	// Do is the recommended action.
 	Do string `json:"do,omitempty"`
 }
 

@@ -31,24 +31,29 @@ type Options struct {
 
 // Mistake is a mistake, and where it is.
 type Mistake struct {
-	File     string          `json:"file"`
-	Line     int             `json:"line"`
+	File string `json:"file"`
+	Line int    `json:"line"`
+	// Severity is "error" or "warning".
 	Severity review.Severity `json:"severity"`
-	Rule     review.Rule     `json:"rule"`
-	// Object is the object with the mistake: "deployment/web".
-	Object  string `json:"object"`
+	// Rule is the name of the rule.
+	Rule review.Rule `json:"rule"`
+	// Object is the object with the mistake, such as "deployment/web".
+	Object string `json:"object"`
+	// Message is the explanation.
 	Message string `json:"message"`
 }
 
 // Result is the result of a check.
 type Result struct {
 	Findings []Mistake `json:"findings"`
-	// Workloads, Sources and Namespaces are how many objects were checked.
-	Workloads  int `json:"workloads"`
-	Sources    int `json:"sources"`
+	// Workloads is the number of checked workloads.
+	Workloads int `json:"workloads"`
+	// Sources is the number of checked ConfigMaps and Secrets.
+	Sources int `json:"sources"`
+	// Namespaces is the number of checked namespaces.
 	Namespaces int `json:"namespaces"`
-	// Others are the objects that mean nothing to Lockstep, by kind. Only the keys of their
-	// metadata were checked.
+	// Others are the numbers of objects of other kinds. Lockstep checks only the keys of their
+	// metadata.
 	Others map[string]int `json:"others,omitempty"`
 }
 

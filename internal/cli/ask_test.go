@@ -82,7 +82,7 @@ func TestPrintPlan(t *testing.T) {
 			{Source: "secret/db", Namespace: "shop", Change: ask.Assumed, Users: 1},
 		},
 		Others: map[string]int{"Service": 2, "Ingress": 1},
-		Notes:  []string{"the record cannot be read: what exists now counts as delivered"},
+		Notes:  []string{"the record cannot be read: the current versions count as delivered"},
 	}
 	want := `
 NAMESPACE   WORKLOAD         WOULD       REASON     BECAUSE
@@ -92,7 +92,7 @@ configmap/fixed in shop is immutable: the API server would refuse this change; g
 configmap/lost in shop: created, and no workload uses it
 secret/db in shop is not visible to you: assumed to change
 other objects, which don't restart workloads: 1 Ingress, 2 Service
-the record cannot be read: what exists now counts as delivered
+the record cannot be read: the current versions count as delivered
 `
 	if diff := cmp.Diff(want, printed(t, func(to *bytes.Buffer) error { return printPlan(to, p, false) })); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
@@ -117,10 +117,10 @@ func TestPlanUsage(t *testing.T) {
 		want string
 	}{
 		"NoFile":    {[]string{"plan"}, "name a file, a directory or - with --filename (-f)"},
-		"Values":    {[]string{"plan", "-f", values}, "values.yaml:2: no manifest: it has no apiVersion"},
+		"Values":    {[]string{"plan", "-f", values}, "values.yaml:2: not a manifest: apiVersion is missing"},
 		"Missing":   {[]string{"plan", "-f", values + "x"}, "values.yamlx: no such file"},
 		"Output":    {[]string{"plan", "-f", values, "-o", "xml"}, `--output "xml"`},
-		"Argument":  {[]string{"plan", values}, "no manifest: it has no apiVersion"},
+		"Argument":  {[]string{"plan", values}, "not a manifest: apiVersion is missing"},
 		"NoCluster": {[]string{"history", "deployment/web", "--kubeconfig", values + "x"}, "values.yamlx"},
 		"Kind":      {[]string{"history", "service/web"}, `unknown kind "service"`},
 	} {

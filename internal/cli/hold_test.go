@@ -133,7 +133,7 @@ func TestNearNames(t *testing.T) {
 		{"hold deploy/webb freeze", "deployment/webb not found in namespace " + s.Namespace + "; did you mean deployment/web?"},
 		{"release cm/ap", "configmap/ap not found in namespace " + s.Namespace + "; did you mean configmap/app?"},
 		{"release sts/web", "statefulset/web not found in namespace " + s.Namespace},
-		{"attach deploy/webb cm/app", "get Deployment webb: there is none in namespace " + s.Namespace + "; did you mean deployment/web?"},
+		{"attach deploy/webb cm/app", "get Deployment webb: it does not exist in namespace " + s.Namespace + "; did you mean deployment/web?"},
 	} {
 		// The list for a hint gives up soon: on a busy machine there may be none.
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) {

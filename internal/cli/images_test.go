@@ -34,7 +34,7 @@ func TestWebhookFlags(t *testing.T) {
 		"no images":       {[]string{"--image-webhook-addr", ":0", "--image-webhook-secret-file", short}, "needs --images"},
 		"a short secret":  {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", short}, "less than 16 characters"},
 		"no such file":    {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", short + "er"}, "no such file"},
-		"an empty secret": {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", os.DevNull}, "it has no secret"},
+		"an empty secret": {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", os.DevNull}, "it does not contain a secret"},
 	} {
 		var stderr bytes.Buffer
 		code := Run(t.Context(), append([]string{"controller"}, c.flags...), Environment{Stdout: &stderr, Stderr: &stderr, Lookup: variables(nil)})
@@ -71,7 +71,7 @@ func TestScheduleOfAnother(t *testing.T) {
 	for address, says := range map[string]string{
 		other.URL:             "needs --images",
 		"127.0.0.1:8080":      "want the address of its metrics",
-		"http://127.0.0.1:1/": "ask the controller",
+		"http://127.0.0.1:1/": "query the controller",
 	} {
 		if _, err := readSchedule(t.Context(), address); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", address, err, says)

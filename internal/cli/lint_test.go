@@ -133,7 +133,7 @@ func TestLintTellsPrograms(t *testing.T) {
 		Line          int
 	}
 	broken, template := file(t, "a.yaml", "a: b\nc: *none\n"), file(t, "z.yaml", "metadata:\n  {{- if .Values.a }}\n")
-	noAnchor := place{broken, "no manifest: an alias has no anchor; quote a value that begins with *", 2}
+	noAnchor := place{broken, "no manifest: an alias doesn't have an anchor; quote a value that begins with *", 2}
 	for name, tc := range map[string]struct {
 		args     []string
 		code     int

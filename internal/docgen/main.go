@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,34 +88,58 @@ func annotationsPage() string {
 	for _, r := range settings.References() {
 		t.row("`"+r.Key+"`", r.On, r.Accepted, r.Meaning)
 	}
-	return "# Annotations and labels\n\nWhat is not understood is reported by a warning event on the workload, which names the\n" +
-		"annotation, the value and what is accepted; a workload whose own setting it is\n" +
-		"is left alone until it is corrected. Unknown keys, values of a namespace or a source, and `first`, `after` and `window` have no effect then;\n" +
-		"only `lockstep.dev/observe` of a namespace counts as `true` when it is not understood.\n\n" + t.String()
+	return "# Annotations and labels\n\nIf Lockstep doesn't understand a setting, it reports a warning event on the workload. The event names the annotation, the value\n" +
+		"and the accepted values. Lockstep then leaves the workload alone until you correct the setting, with these exceptions:\n\n" +
+		"- Unknown keys have no effect.\n- Invalid values on a namespace or a source have no effect, except `lockstep.dev/observe` on a namespace, which counts as `true`.\n" +
+		"- Invalid values of `first`, `after` and `window` have no effect.\n\n" + t.String()
 }
 
 func reasonsPage() string {
-	t := newTable("reason", "meaning", "ends with")
-	for _, e := range input.Explanations() {
-		t.row(fmt.Sprintf(`<a id="%s"></a>`, strings.ToLower(string(e.Reason)))+"`"+string(e.Reason)+"`", e.Meaning, input.Ends(e.Reason))
+	var page strings.Builder
+	page.WriteString("# Reasons of the controller\n\nA reason is one word for why Lockstep did something, or didn't. You find it in events, in the log (`reason=`),\n" +
+		"in the label `reason` of metrics, and in `lockstep explain` and `lockstep status`. The reasons of the agent in the pod are in [sync](sync.md#reasons).\n\n" +
+		"The last column is what the workload waits for. It is empty if there is nothing to wait for.\n")
+	for _, s := range []struct {
+		title   string
+		reasons []input.Explanation
+	}{
+		{"ConfigMaps and Secrets", input.FollowExplanations()},
+		{"Images", input.ImageExplanations()},
+		{"Revisioned objects", input.RevisionExplanations()},
+		{"Commands", input.CommandExplanations()},
+	} {
+		t := newTable("reason", "meaning", "waits for")
+		for _, e := range s.reasons {
+			t.row(anchored(string(e.Reason)), e.Meaning, withCode(input.Ends(e.Reason)))
+		}
+		page.WriteString("\n## " + s.title + "\n\n" + t.String())
 	}
-	return "# Reasons of the controller\n\nThose of the agent in the pod are in [sync](sync.md#reasons). One word says why Lockstep did something, or why it did not. It is the same in events, in the\n" +
-		"log (`reason=`), in the label `reason` of metrics, in `lockstep explain` and in the code (`internal/core/input`).\n\n" + t.String() + statesSection()
+	return page.String() + statesSection()
+}
+
+// anchored is a name that a link can lead to.
+func anchored(name string) string {
+	return fmt.Sprintf(`<a id="%s"></a>`, strings.ToLower(name)) + "`" + name + "`"
+}
+
+// withCode marks the commands and annotations in a text for a terminal.
+func withCode(text string) string {
+	return regexp.MustCompile(`lockstep\.dev/[a-z]+(: [a-z]+)?|lockstep (roll|release|resume)\b|kubectl rollout resume`).ReplaceAllString(text, "`$0`")
 }
 
 // statesSection lists the states that aren't reasons, because the controller doesn't set
 // them.
 func statesSection() string {
-	t := newTable("state", "meaning", "ends with")
+	t := newTable("state", "meaning", "waits for")
 	for _, s := range []struct{ name, meaning, ends string }{
-		{ask.NotOnRecord, "The workload asks to be followed, and the controller has nothing on record of it: it has not looked at the workload yet, or the workload uses nothing that can be followed. Also when you may not read the record, and no event that you can read says more.", "the controller's first look, and something that it can follow"},
-		{ask.NotFollowedAnyMore, "`lockstep status -w` listed the workload before, and does not any more.", ""},
-		{ask.NotWatched, "The controller does not watch the namespace of the workload, by the arguments of its Deployment.", "a controller that watches the namespace"},
+		{ask.NotOnRecord, "The workload requests to be followed, but isn't in the controller's record: the controller hasn't checked it yet, or the workload doesn't use anything that can be followed. You also see this state if you aren't allowed to read the record, and the events that you can read don't show the state.", "the controller's first check, and an input that it can follow"},
+		{ask.NotFollowedAnyMore, "`lockstep status -w` listed the workload before, but Lockstep doesn't follow it any more.", ""},
+		{ask.NotWatched, "According to the arguments of its Deployment, the controller doesn't watch the workload's namespace.", "a controller that watches the namespace"},
 	} {
-		t.row(fmt.Sprintf(`<a id="%s"></a>`, strings.ToLower(s.name))+"`"+s.name+"`", s.meaning, s.ends)
+		t.row(anchored(s.name), s.meaning, s.ends)
 	}
-	return "\n## States that only the commands give\n\n`lockstep status`, `explain` and `images` show the reason of the controller as the state of a workload. They also know\n" +
-		"these states, which no event, log line or metric has:\n\n" + t.String()
+	return "\n## States that only commands show\n\n`lockstep status`, `explain` and `images` show the controller's reason as the state of a workload. They also show\n" +
+		"these states, which aren't in events, logs or metrics:\n\n" + t.String()
 }
 
 // table is a Markdown table.

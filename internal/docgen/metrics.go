@@ -84,7 +84,7 @@ func metricsPage() (string, error) {
 	return `# Metrics
 
 The controller and the agent in the pod (` + "`lockstep-sync`" + `) each serve Prometheus metrics at ` + "`/metrics`" + `.
-[Alerts](alerts.md) provides rules for Prometheus and a Grafana dashboard.
+[Alerts](alerts.md) contains ready-made Prometheus rules and a Grafana dashboard.
 
 ## Controller
 
@@ -92,7 +92,7 @@ Served on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `).
 
 ` + metricsTable(all.metrics) + `
 [Reasons](reasons.md) lists the values of the label ` + "`reason`" + `. The libraries add their own metrics:
-` + "`workqueue_*` and `controller_runtime_*` (with the controllers `follow` and `revisions`), `rest_client_requests_total`" + `
+` + "`workqueue_*` and `controller_runtime_*` (the loops are called `follow` and `revisions`), `rest_client_requests_total`" + `
 (requests to the API server by verb and code), ` + "`leader_election_master_status`" + `, ` + "`go_*`" + ` and ` + "`process_*`" + `.
 
 ## Agent

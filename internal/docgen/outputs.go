@@ -22,8 +22,8 @@ const repository = "../.."
 // outputsPage lists the fields of every command's output for programs.
 func outputsPage() (string, error) {
 	var page strings.Builder
-	page.WriteString("# Output of commands\n\n`-o json` and `-o yaml` write the same fields. Fields are added, and not removed ([what is stable](../start/upgrade.md#what-is-stable)). `[]` marks a list, `{}` a map by name. A field that\n" +
-		"isn't always there is optional. Times are in RFC 3339. `-o name` lists names only, one on a line, and `-o wide` is the table with more columns.\n")
+	page.WriteString("# Output of commands\n\n`-o json` and `-o yaml` write the same fields. New versions may add fields, and don't remove them ([what is stable](../start/upgrade.md#what-is-stable)).\n\n- `[]` marks a list, and `{}` a map by name.\n- Optional fields may be missing.\n" +
+		"- Times are in RFC 3339.\n- `-o name` lists only names, one per line. `-o wide` prints the table with more columns.\n")
 	comments := comments{}
 	for _, output := range cli.Outputs() {
 		fmt.Fprintf(&page, "\n## %s\n\n", output.Command)
@@ -153,7 +153,7 @@ func readComments(path string) (map[string]string, error) {
 			if fields, ok := spec.Type.(*ast.StructType); ok {
 				for _, field := range fields.Fields.List {
 					for _, name := range field.Names {
-						found[spec.Name.Name+"."+name.Name] = oneLine(field.Doc.Text())
+						found[spec.Name.Name+"."+name.Name] = forReaders(name.Name, oneLine(field.Doc.Text()))
 					}
 				}
 			}
@@ -161,6 +161,16 @@ func readComments(path string) (map[string]string, error) {
 		})
 	}
 	return found, nil
+}
+
+// forReaders drops the beginning by which Go names the field: "Since is the time …" is "The time …".
+func forReaders(field, comment string) string {
+	for _, verb := range []string{" is ", " are "} {
+		if rest, ok := strings.CutPrefix(comment, field+verb); ok {
+			return strings.ToUpper(rest[:1]) + rest[1:]
+		}
+	}
+	return comment
 }
 
 func oneLine(text string) string {

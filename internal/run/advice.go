@@ -14,7 +14,7 @@ import (
 // package.
 func advised(err error) error {
 	if _, missing := errors.AsType[*access.NoNamespaceError](err); missing {
-		return fmt.Errorf("%w: make it, or name another one with --own-namespace", err)
+		return fmt.Errorf("%w: create it, or name another one with --own-namespace", err)
 	}
 	if listening, ok := errors.AsType[*server.ListenError](err); ok {
 		flag := "--metrics-addr"
@@ -33,13 +33,13 @@ func advised(err error) error {
 // revision; only another revision changes it.
 func revertedAdvice(w *kube.Workload, live bool) string {
 	name := fmt.Sprintf("%s/%s -n %s", w.Kind.Name(), w.Key.Name, w.Key.Namespace)
-	text := ". Accept that with \"lockstep release " + name + "\", or go on to the later revision again, as \"kubectl rollout undo\" does"
+	text := ". Accept that with \"lockstep release " + name + "\", or return to the later revision, for example with \"kubectl rollout undo\""
 	if live {
-		text = ". Pods that started since the change read the new content whatever their revision. Accept that with \"lockstep release " + name +
+		text = ". Pods that started after the change read the new content, whatever their revision. Accept that with \"lockstep release " + name +
 			"\", or roll it out with \"lockstep roll " + name + "\""
 	}
 	if w.Owner != "" {
-		text += ". " + w.Owner + " controls this workload and may write its template again: use lockstep.dev/strategy: evict, or follow the kind of the owner with --kind"
+		text += ". " + w.Owner + " controls this workload and may overwrite its template: use lockstep.dev/strategy: evict, or follow the owner's kind with --kind"
 	}
 	return text
 }

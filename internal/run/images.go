@@ -75,7 +75,7 @@ func (o Registries) Credentials(pods *keychain.Pods) func(*kube.Workload) (keych
 }
 
 func withheld(which, namespace, flag, value string) string {
-	return fmt.Sprintf("the controller's credentials %s are not for namespace %s: an administrator can allow it with %s (in the chart %s)", which, namespace, flag, value)
+	return fmt.Sprintf("namespace %s isn't allowed to use the controller's credentials %s: an administrator can allow it with %s (in the chart %s)", namespace, which, flag, value)
 }
 
 // addImages makes the family of images. Only the leader queries registries.
@@ -87,7 +87,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 		Interval:   o.Interval, TTL: o.TTL, Checked: images.Checked(metrics, p.log, p.options.Now), Exceeded: metrics.Exceeded,
 	})
 	if o.Registries.DockerConfig != "" && len(o.Registries.DockerConfigFor) == 0 {
-		p.log.Info("the credentials of --docker-config serve no namespace: --docker-config-namespaces names some")
+		p.log.Info("no namespace uses the credentials in --docker-config: list namespaces with --docker-config-namespaces")
 	}
 	platforms, nodePlatforms := p.neededPlatforms()
 	pulls := keychain.NewPods(p.client, o.Interval)
@@ -122,7 +122,7 @@ func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metr
 	}
 	listener, err := net.Listen("tcp", o.Addr) //nolint:noctx // Nothing is waited for.
 	if err != nil {
-		return fmt.Errorf("listen for notifications of registries on %s: %w; name another address with --image-webhook-addr", o.Addr, err)
+		return fmt.Errorf("listen for push notifications on %s: %w; name another address with --image-webhook-addr", o.Addr, err)
 	}
 	p.log.Info("registries can report pushes", "address", listener.Addr().String())
 	leads := func() bool {
@@ -149,7 +149,7 @@ func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *
 		return fixed, nil
 	}
 	nodePlatforms := nodes.New(p.client, func(err error) {
-		p.log.Error(advised(err), "cannot look at nodes; images are taken whatever platforms they are for, unless --image-platforms names some")
+		p.log.Error(advised(err), "cannot list nodes, so images aren't checked for the nodes' platforms; list platforms with --image-platforms")
 	})
 	return func(w *kube.Workload) ([]v1.Platform, bool) {
 		all, known := nodePlatforms.Platforms()

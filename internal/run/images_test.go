@@ -83,7 +83,7 @@ func TestCredentialsOfTheController(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"auths":{"registry.example":{"username":"a","password":"hunter2"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const denied = "the controller's credentials %s are not for namespace shop: an administrator can allow it with %s (in the chart %s)"
+	const denied = "namespace shop isn't allowed to use the controller's credentials %s: an administrator can allow it with %s (in the chart %s)"
 	noFile := fmt.Sprintf(denied, "in --docker-config", "--docker-config-namespaces", "images.dockerConfigNamespaces")
 	noCloud := fmt.Sprintf(denied, "of its cloud identity", "--cloud-identity-namespaces", "images.cloudIdentityNamespaces")
 	for reason, c := range map[string]struct {

@@ -48,7 +48,7 @@ func (p *parts) keepKey(ctx context.Context) error {
 		remade, err := access.KeepInstallationKey(ctx, p.client, p.options.Own.Namespace, p.options.Own.Key, *key)
 		switch {
 		case remade:
-			p.log.Info("the installation key was deleted and is made again", "secret", p.options.Own.Key)
+			p.log.Info("the installation key was deleted and is created again", "secret", p.options.Own.Key)
 		case err == nil:
 			said = ""
 		case !access.IsTransient(err) && err.Error() != said:

@@ -37,15 +37,15 @@ func ReadNextChecks(ctx context.Context, metrics *url.URL) ([]images.NextCheck, 
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the controller for its next checks: %w", err)
+		return nil, fmt.Errorf("query the controller's next checks: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask the controller for its next checks: %s answered %s; it needs --images", metrics.Host, response.Status)
+		return nil, fmt.Errorf("query the controller's next checks: %s answered %s; it needs --images", metrics.Host, response.Status)
 	}
 	var checks []images.NextCheck
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxNextChecks)).Decode(&checks); err != nil {
-		return nil, fmt.Errorf("ask the controller for its next checks: %w", err)
+		return nil, fmt.Errorf("query the controller's next checks: %w", err)
 	}
 	return checks, nil
 }

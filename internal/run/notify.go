@@ -52,7 +52,7 @@ func (p *parts) annotations(namespace string) map[string]string {
 // when nothing is.
 func (p *parts) notifyProblem(namespace, target string) string {
 	if p.notifier == nil {
-		return "this controller has no notification targets; start it with --notify-file"
+		return "this controller doesn't have notification targets; start it with --notify-file"
 	}
 	return p.notifier.Problem(namespace, target)
 }

@@ -173,7 +173,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*rollouts.Reconciler, error) {
 	wakers := []cluster.Waker{p.stops}
 	if !p.options.Images.Enabled {
 		d.Families = append(d.Families, rollouts.Off{
-			Reason: input.ImagesOff, Asked: askedImages, Advice: "this controller follows no images; start it with --images",
+			Reason: input.ImagesOff, Asked: askedImages, Advice: "this controller does not follow images; start it with --images",
 		})
 	} else {
 		inputs, err := p.addImages(mgr)
@@ -197,7 +197,7 @@ func (p *parts) configs() rollouts.Family {
 		return configs.New(configs.Options{View: p.cache, Since: p.since, Shared: p.isShared})
 	}
 	return rollouts.Off{
-		Reason: input.ReloadOff, Asked: askedSources, Advice: "this controller follows no ConfigMaps and Secrets; start it without --reload=false",
+		Reason: input.ReloadOff, Asked: askedSources, Advice: "this controller does not follow ConfigMaps and Secrets; start it without --reload=false",
 	}
 }
 
@@ -241,7 +241,7 @@ func (p *parts) revisions(ctx context.Context, w *kube.Workload) (timeline.Past,
 	past, err := lineage.Revisions(ctx, p.client, w)
 	if past.Refused != nil {
 		p.saidHistory.Do(func() {
-			p.log.Error(past.Refused, "cannot look at revisions; what other writers revert is not noticed before the permission is granted")
+			p.log.Error(past.Refused, "cannot list revisions; without the permission, Lockstep doesn't notice when other writers revert a change")
 		})
 	}
 	return past, err
@@ -277,7 +277,7 @@ func ReportStatus(log logr.Logger, s mirror.Sync) {
 		return
 	}
 	if s.NotInstalled() {
-		log.V(1).Info("kind is not installed; it is picked up when it appears", "resource", s.Resource)
+		log.V(1).Info("kind is not installed; Lockstep follows it when it appears", "resource", s.Resource)
 		return
 	}
 	log.Error(s.Err, "cannot follow; trying again", "resource", s.Resource)

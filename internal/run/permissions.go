@@ -35,7 +35,7 @@ func (o *Options) permissions() []access.Permission {
 		if o.rollsOut() {
 			all = append(all, o.rolloutPermissions(ns)...)
 		}
-		all = append(all, access.Permission{Verb: "create", Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"})
+		all = append(all, access.Permission{Verb: "create", Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "events on workloads"})
 	}
 	return all
 }
@@ -59,7 +59,7 @@ func (o *Options) ownPermissions() []access.Permission {
 // ConfigMaps of the record together, so checking one of them is enough.
 func (o *Options) recordPermissions() []access.Permission {
 	names := ledger.ShardNames(o.Own.Record)
-	record := access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true}
+	record := access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "the record of delivered versions", Vital: true}
 	all := record.For("create")
 	record.Name, record.Use = names[0], fmt.Sprintf("%s, in %s to %s", record.Use, names[0], names[len(names)-1])
 	return append(all, record.For("get", "patch")...)
@@ -75,7 +75,7 @@ func (o *Options) rolloutPermissions(ns string) []access.Permission {
 	need := func(r access.Permission, wanted ...string) { all = append(all, r.For(wanted...)...) }
 	if !o.observes() {
 		for _, kind := range kinds {
-			need(access.ToKind(kind, access.Permission{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them", Main: true}), "patch")
+			need(access.ToKind(kind, access.Permission{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them out", Main: true}), "patch")
 		}
 	}
 	if o.Images.Enabled {
@@ -89,7 +89,7 @@ func (o *Options) rolloutPermissions(ns string) []access.Permission {
 		need(access.Permission{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
 	}
 	for _, revisions := range revisionResources(kinds) {
-		need(access.Permission{Resource: revisions, Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
+		need(access.Permission{Resource: revisions, Namespace: ns, Use: "detecting undone changes"}, "list")
 	}
 	return all
 }
@@ -156,7 +156,7 @@ func (o *Options) watchPermissions() []access.Permission {
 	}
 	var all []access.Permission
 	follow := func(r access.Permission) { all = append(all, r.For("list", "watch")...) }
-	follow(access.Permission{Resource: resource("", "namespaces"), Use: "the settings of namespaces"})
+	follow(access.Permission{Resource: resource("", "namespaces"), Use: "namespace settings"})
 	for _, ns := range o.writtenNamespaces() {
 		for _, source := range o.watchedSources() {
 			follow(access.Permission{Resource: resource("", source), Namespace: ns, Use: "following them", Main: true})
@@ -166,12 +166,12 @@ func (o *Options) watchPermissions() []access.Permission {
 		}
 	}
 	if o.rollsOut() {
-		follow(access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true})
+		follow(access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "the record of delivered versions", Vital: true})
 	} else {
 		follow(access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Name: settings.StopName, Use: "the kill switch", Vital: true})
 	}
 	if o.Images.Enabled && o.Images.fixedPlatforms(o.Words.Defaults.Platform) == nil {
-		all = append(all, (access.Permission{Resource: resource("", "nodes"), Use: "the platforms that images must have"}).For("list")...)
+		all = append(all, (access.Permission{Resource: resource("", "nodes"), Use: "the nodes' platforms"}).For("list")...)
 	}
 	return all
 }
@@ -193,7 +193,7 @@ func (o *Options) keyPermissions() []access.Permission {
 	if !o.Reload {
 		return nil
 	}
-	key := access.Permission{Resource: resource("", "secrets"), Namespace: o.Own.Namespace, Use: "the key for digests of Secrets"}
+	key := access.Permission{Resource: resource("", "secrets"), Namespace: o.Own.Namespace, Use: "the key for Secret digests"}
 	create := key.For("create")
 	key.Name, key.Vital = o.Own.Key, true
 	return append(key.For("get"), create...)

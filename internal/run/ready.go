@@ -33,7 +33,7 @@ func (p *parts) ready() server.Readiness {
 	})
 	ready := Readiness(all, p.absent()...)
 	for _, kind := range kube.Off(p.options.Scope.Kinds) {
-		ready.Checks = append(ready.Checks, server.Check{Name: kind.ResourceName(""), OK: true, Detail: "switched off by --built-in-kinds"})
+		ready.Checks = append(ready.Checks, server.Check{Name: kind.ResourceName(""), OK: true, Detail: "off (--built-in-kinds)"})
 	}
 	// Without the namespaces, it isn't known what to follow.
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
@@ -91,7 +91,7 @@ func (p *parts) absent() []mirror.Role {
 func withUnwritable(r server.Readiness, problems map[string]string) server.Readiness {
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		r.Checks = append(r.Checks, server.Check{Name: "record " + name, Detail: fmt.Sprintf(
-			"%s: what was delivered to its workloads is only in memory: %s", input.RecordUnwritable, problems[name])})
+			"%s: the versions delivered to its workloads are only in memory: %s", input.RecordUnwritable, problems[name])})
 	}
 	return r
 }
@@ -108,7 +108,7 @@ func withNewerEntries(r server.Readiness, keys []string) server.Readiness {
 		names += ", …"
 	}
 	r.Checks = append(r.Checks, server.Check{Name: "record", Detail: fmt.Sprintf(
-		"%s: a newer version of Lockstep wrote %d entries that this one cannot read; their workloads are not rolled out until that version runs again: %s", input.RecordTooNew, len(keys), names)})
+		"%s: a newer version of Lockstep wrote %d entries that this version can't read; Lockstep doesn't roll out their workloads until that version runs again: %s", input.RecordTooNew, len(keys), names)})
 	return r
 }
 
@@ -166,7 +166,7 @@ func withPermissions(r server.Readiness, missing []access.Permission, known bool
 	case !known:
 		r.Checks = append(r.Checks, server.Check{Name: "permissions", Detail: "waiting for the API server"})
 	case len(missing) == 0:
-		r.Checks = append(r.Checks, server.Check{Name: "permissions", OK: true, Detail: "what is written may be written"})
+		r.Checks = append(r.Checks, server.Check{Name: "permissions", OK: true, Detail: "all write permissions are granted"})
 	}
 	for _, permission := range missing {
 		r.OK = r.OK && !permission.Vital

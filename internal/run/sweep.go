@@ -39,7 +39,7 @@ func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
 			f(known)
 		}
 		if err := p.records.Sweep(ctx, known); err != nil {
-			p.log.Error(err, "the record keeps what is gone")
+			p.log.Error(err, "cannot remove deleted objects from the record")
 		}
 	}
 }
@@ -49,6 +49,6 @@ func (p *parts) announceUnwritable(name string, err error) {
 	p.announcer.Announce(announce.Event{
 		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: string(input.KindConfigMap), Namespace: p.options.Own.Namespace, Name: name},
 		Warning: true, Reason: string(input.RecordUnwritable), Action: "write",
-		Note: "what was delivered to its workloads is only in memory until it can be written: " + err.Error(),
+		Note: "the versions delivered to its workloads are only in memory until it can be written: " + err.Error(),
 	})
 }

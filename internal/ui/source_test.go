@@ -59,7 +59,7 @@ func TestSourceUsersAreBounded(t *testing.T) {
 	e := ask.SourceExplanation{Namespace: "shop", Source: "secret/db"}
 	shows(t, sourcePage(sourceViewOf(e)), "no workload on record follows it")
 	e.RecordHidden = true
-	shows(t, sourcePage(sourceViewOf(e)), "which workloads follow it is not visible to you")
+	shows(t, sourcePage(sourceViewOf(e)), "the list of workloads that follow it is not visible to you")
 	for i := range 2000 {
 		e.Users = append(e.Users, ask.SourceUser{Workload: fmt.Sprintf("deployment/w%d", i)})
 	}

@@ -84,7 +84,7 @@ func TestWorkloadPage(t *testing.T) {
 		`<h1>deployment/web<span class="place"> in namespace shop</span></h1>`,
 		`<span class="badge waiting">waiting</span>`,
 		`#awaitsturn" rel="noreferrer">AwaitsTurn</a> for 5m: number 2 in line`,
-		"It waits for others.", "the oldest change that isn&#39;t delivered was seen ", "6m ago", "it ends with its turn",
+		"It waits for others.", "the oldest pending change was seen ", "6m ago", "the workload waits for its turn",
 		"configmap/app: 1 of 5 healthy with it, 1 rolling, 3 waiting; this one is number 2 of 3 in line",
 		"open: Mon-Fri 09:00-17:00, on its namespace",
 		`<li class="input behind" id="input-configmap/app"><h3><a href="/source/shop/configmap/app">configmap/app</a>`,
@@ -121,7 +121,7 @@ func TestNoGreenWhileTheControllerIsDown(t *testing.T) {
 	shows(t, workloadPage(viewOf(e)), "no version is on record")
 	e.Estimate = &ask.Report{Reason: "QuietWindow", Message: "soon", Ends: "quiet", From: ask.FromEstimate}
 	page = workloadPage(viewOf(e))
-	shows(t, page, "waiting, an estimate", "soon; the controller hasn&#39;t said so yet", "it ends with quiet")
+	shows(t, page, "waiting, an estimate", "soon; the controller hasn&#39;t decided yet", "the workload waits for quiet")
 	lacks(t, page, "badge in-step")
 }
 

@@ -138,7 +138,7 @@ func TestControllerIsDown(t *testing.T) {
 		t.Errorf("the state is %+v with the estimate %+v", e.State, e.Estimate)
 	}
 	text, _, code := s.ask(t, "explain", web)
-	if code != 0 || !strings.Contains(text, "the controller hasn't said so yet") || !strings.Contains(text, "down for") {
+	if code != 0 || !strings.Contains(text, "the controller hasn't decided yet") || !strings.Contains(text, "down for") {
 		t.Errorf("exit code %d and\n%s", code, text)
 	}
 	text, _, code = s.ask(t, "explain", "configmap/app")
@@ -155,7 +155,7 @@ func TestControllerIsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e = s.explain(t, web); e.Controller.Version != "9.9.9" || !strings.Contains(e.Controller.Note, "the controller is version 9.9.9, and this is "+labtest.Version) {
+	if e = s.explain(t, web); e.Controller.Version != "9.9.9" || !strings.Contains(e.Controller.Note, "the controller is version 9.9.9, and this program is "+labtest.Version) {
 		t.Errorf("of another version it says %+v", e.Controller)
 	}
 }

@@ -27,13 +27,13 @@ func TestDoctor(t *testing.T) {
 	}
 	for name := range healthy.checks {
 		if name == "leader" {
-			healthy.expect(t, name, "warning", "is no pod of deployment/lockstep") // it is a process of the test
+			healthy.expect(t, name, "warning", "isn't a pod of deployment/lockstep") // it is a process of the test
 			continue
 		}
 		healthy.expect(t, name, "ok")
 	}
-	healthy.expect(t, "caches", "ok", "follow what they can list: 1 of 1")
-	if strings.Contains(healthy.checks["caches"].Found, "could not be asked") {
+	healthy.expect(t, "caches", "ok", "ready pods: 1 of 1")
+	if strings.Contains(healthy.checks["caches"].Found, "didn't report details") {
 		t.Errorf("the pod was not asked: %s", healthy.checks["caches"].text())
 	}
 
@@ -48,9 +48,9 @@ func TestDoctor(t *testing.T) {
 	}
 	sick.expect(t, "settings", "problem", "deployment/web in "+i.Namespace, `"soon" is not understood`, "InvalidValue")
 	sick.expect(t, "references", "warning", "deployment/lost in "+i.Namespace+" needs configmap/nowhere, which does not exist")
-	sick.expect(t, "reloaders", "warning", "deployment/web in "+i.Namespace+" has annotations of Stakater Reloader too", "rolled out by the installation in namespace elsewhere")
-	sick.expect(t, "registries", "warning", "127.0.0.1:1", "does not follow any")
-	sick.expect(t, "leader", "warning", "is no pod of deployment/lockstep") // it is a process of the test
+	sick.expect(t, "reloaders", "warning", "deployment/web in "+i.Namespace+" also has annotations of Stakater Reloader", "rolled out by the installation in namespace elsewhere")
+	sick.expect(t, "registries", "warning", "127.0.0.1:1", "does not follow images")
+	sick.expect(t, "leader", "warning", "isn't a pod of deployment/lockstep") // it is a process of the test
 
 	i.own().Make(t, `
 apiVersion: apps/v1
@@ -78,7 +78,7 @@ func permissions(t *testing.T, i *installation) {
 	i.account.Allow(t, append(testkit.OwnRules(), leases())...)
 	i.AwaitRecordPermission(t, i.account, false)
 	a := i.examine(t)
-	a.expect(t, "permissions", "problem", "2 of ", "create configmaps in "+i.Own+": needed for remembering what was delivered", "patch configmaps/lockstep-state-00 in "+i.Own, i.account.Name)
+	a.expect(t, "permissions", "problem", "2 of ", "create configmaps in "+i.Own+": needed for the record of delivered versions", "patch configmaps/lockstep-state-00 in "+i.Own, i.account.Name)
 	if a.code != 1 {
 		t.Errorf("exit code %d", a.code)
 	}
@@ -130,7 +130,7 @@ func TestNoPermissions(t *testing.T) {
 	// With a namespace of one's own, that one is examined.
 	stranger.Allow(t, labtest.Rule{Groups: []string{"apps", "batch", "argoproj.io", ""}, Resources: []string{"*"}, Verbs: []string{"list"}})
 	testkit.AwaitListing(t, stranger, true, &corev1.ConfigMapList{}, client.InNamespace(i.Namespace))
-	i.examineAs(t, stranger.Kubeconfig, "-n", i.Namespace).expect(t, "references", "unknown", "2 references of followed workloads, all of which exist", `cannot list resource "namespaces"`)
+	i.examineAs(t, stranger.Kubeconfig, "-n", i.Namespace).expect(t, "references", "unknown", "2 references of followed workloads, all to existing objects", `cannot list resource "namespaces"`)
 }
 
 // TestUnreachable: an API server that is not there is one line.
@@ -154,7 +154,7 @@ func TestNothingInstalled(t *testing.T) {
 	i := &installation{World: testkit.NewWorldOn(t, labtest.Shared(t))}
 	i.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}})
 	a := i.examine(t, "-n", i.Namespace)
-	a.expect(t, "controller", "unknown", "has no Deployment of Lockstep", "--controller-namespace")
+	a.expect(t, "controller", "unknown", "is no Lockstep Deployment", "--controller-namespace")
 	a.expect(t, "leader", "problem", "no controller has ever led")
 	a.expect(t, "record", "warning", "there is no record")
 	if a.code != 1 {

@@ -31,15 +31,15 @@ func TestWhatIsLookedAt(t *testing.T) {
 
 	// Other tests have workloads in other namespaces, which is told too.
 	// The own namespace has a workload too: the Deployment of the controller.
-	i.examine(t).expect(t, "settings", "", "1 workload looked at, 1 followed")
+	i.examine(t).expect(t, "settings", "", "1 workload checked, 1 followed")
 	i.Patch(t, &corev1.Namespace{}, i.Namespace, fmt.Sprintf(`{"metadata":{"labels":{"team":%q}}}`, i.Namespace))
 	i.args(t, "--namespace-selector=team="+i.Namespace)
 	selected := i.examine(t)
-	selected.expect(t, "settings", "", "1 workload looked at, 1 followed")
+	selected.expect(t, "settings", "", "1 workload checked, 1 followed")
 	selected.expect(t, "permissions", "ok")
-	selected.expect(t, "leader", "warning", "is no pod of deployment/lockstep") // it is a process of the test
+	selected.expect(t, "leader", "warning", "isn't a pod of deployment/lockstep") // it is a process of the test
 	i.args(t, "--namespace-selector=team="+i.Namespace+"-none")
-	i.examine(t).expect(t, "settings", "warning", "0 workloads looked at", "does not watch", i.Namespace)
+	i.examine(t).expect(t, "settings", "warning", "0 workloads checked", "does not watch", i.Namespace)
 }
 
 // TestSelectedPermissions: any namespace may get the labels, so that permissions in some of them are not
@@ -86,7 +86,7 @@ func TestAskedOfFlags(t *testing.T) {
 	for _, command := range [][]string{status, explain, source} {
 		ask([]string{"NotWatched"}, command...)
 	}
-	ask([]string{"the controller watching the namespace", "Deployment"}, explain...)
+	ask([]string{"a controller that watches the namespace", "Deployment"}, explain...)
 	i.args(t, "--namespace-selector=team=other")
 	ask([]string{"NotWatched"}, status...)
 	i.args(t, own, "--built-in-kinds=cronjob,sts")
@@ -95,8 +95,8 @@ func TestAskedOfFlags(t *testing.T) {
 	}
 	ask([]string{"a controller that follows this kind of workload"}, explain...)
 	off := i.examine(t)
-	off.expect(t, "kinds", "ok", "followed: statefulset, cronjob; switched off: deployment, daemonset, rollout")
-	off.expect(t, "settings", "warning", "deployment/web in "+i.Namespace+" (KindOff)", "switch the kind on in the controller")
+	off.expect(t, "kinds", "ok", "followed: statefulset, cronjob; off: deployment, daemonset, rollout")
+	off.expect(t, "settings", "warning", "deployment/web in "+i.Namespace+" (KindOff)", "enable the kind in the controller")
 	i.Patch(t, &appsv1.Deployment{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:"127.0.0.1:1/app:1"}}}`, settings.ImagePrefix+"app"))
 	i.args(t, own)
 	ask([]string{"ImagesOff", "app:1"}, "images")
@@ -151,7 +151,7 @@ func TestTwins(t *testing.T) {
 	i.MakeDeployed(t, "twin", "--namespaces="+i.Own, "--lease-name=twin")
 	apart := i.examine(t)
 	apart.expect(t, "reloaders", "ok")
-	apart.expect(t, "leader", "warning", "is no pod of deployment/lockstep") // it is a process of the test
+	apart.expect(t, "leader", "warning", "isn't a pod of deployment/lockstep") // it is a process of the test
 	i.own().Patch(t, &appsv1.Deployment{}, "twin", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller","--namespaces=%s"]}]}}}}`, i.Namespace))
 	together := i.examine(t)
 	together.expect(t, "leader", "problem", "same Lease", "deployment/twin")

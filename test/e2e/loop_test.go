@@ -200,7 +200,7 @@ func TestMalformedAnnotation(t *testing.T) {
 	t.Parallel()
 	w, witness, _ := followed(t)
 	w.Annotate(t, testkit.Web, settings.Quiet, "soon")
-	w.AwaitEvent(t, testkit.Web, "Warning InvalidAnnotation", settings.Quiet, `"soon"`, "a duration such as 10s", "left alone")
+	w.AwaitEvent(t, testkit.Web, "Warning InvalidAnnotation", settings.Quiet, `"soon"`, "duration such as 10s", "leaves the workload alone")
 	w.SetConfig(t, "app", "key", "2")
 	witness.Pass(t)
 	checkUntouched(t, w, "an annotation that nobody understands")

@@ -109,11 +109,11 @@ func TestMissingPermissionsToWrite(t *testing.T) {
 	c := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--leader-elect=true", "--pod-strategies", "--kind=apps/v1/ReplicaSet=spec.template")
 	const missing = ": permission is missing; it is needed for "
 	c.AwaitVerbose(t,
-		"[-] permission to create configmaps in "+w.Own+missing+"remembering what was delivered",
-		"[-] permission to patch configmaps/lockstep-state-00 in "+w.Own+missing+"remembering what was delivered, in lockstep-state-00 to lockstep-state-63",
+		"[-] permission to create configmaps in "+w.Own+missing+"the record of delivered versions",
+		"[-] permission to patch configmaps/lockstep-state-00 in "+w.Own+missing+"the record of delivered versions, in lockstep-state-00 to lockstep-state-63",
 		"[-] permission to create leases.coordination.k8s.io in "+w.Own+missing+"leader election",
 		"[-] permission to update leases.coordination.k8s.io/lockstep in "+w.Own,
-		"[-] permission to patch deployments.apps in "+w.Namespace+missing+"rolling them",
+		"[-] permission to patch deployments.apps in "+w.Namespace+missing+"rolling them out",
 		"[-] permission to patch replicasets.apps in "+w.Namespace,
 		"[-] permission to list controllerrevisions.apps in "+w.Namespace,
 		"[-] permission to create pods/eviction in "+w.Namespace,
@@ -145,5 +145,5 @@ func TestMissingPermissionsToWrite(t *testing.T) {
 		{Groups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
 	})...)
 	c.AwaitReady(t, true)
-	c.AwaitVerbose(t, "[+] permissions: what is written may be written")
+	c.AwaitVerbose(t, "[+] permissions: all write permissions are granted")
 }

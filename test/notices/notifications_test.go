@@ -214,8 +214,8 @@ targets:
 		}
 		end(t, c)
 		for _, want := range []string{
-			"notify broken: it answered 500 Internal Server Error; the messages are sent again",
-			"notify limits: it answered 429 Too Many Requests; the messages are sent again",
+			"notify broken: it answered 500 Internal Server Error; Lockstep sends the messages again",
+			"notify limits: it answered 429 Too Many Requests; Lockstep sends the messages again",
 		} {
 			if log := c.Stderr(); !strings.Contains(log, want) {
 				t.Errorf("the log lacks %q:\n%s", want, log)

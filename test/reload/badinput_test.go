@@ -24,8 +24,8 @@ func TestBadSettings(t *testing.T) {
 		"half":     {settings.Reload, "auto, configmap", "auto, search, never"},
 		"pattern":  {settings.Reload, "configmap/[", "auto, search, never"},
 		"empty":    {settings.Reload, "", "auto, search, never"},
-		"soon":     {settings.Quiet, "soon", "a duration"},
-		"negative": {settings.Quiet, "-5s", "a duration"},
+		"soon":     {settings.Quiet, "soon", "duration such as"},
+		"negative": {settings.Quiet, "-5s", "duration such as"},
 		"strategy": {settings.Strategy, "restart", "template, evict or refresh"},
 		"observe":  {settings.Observe, "yes", "true or false"},
 	}
@@ -40,7 +40,7 @@ func TestBadSettings(t *testing.T) {
 	s := newStage(t, manifest)
 	_, metric := s.runMeasured(t)
 	for name, tc := range cases {
-		s.AwaitEvent(t, name, "Warning InvalidAnnotation", tc.key, tc.says, "left alone")
+		s.AwaitEvent(t, name, "Warning InvalidAnnotation", tc.key, tc.says, "leaves the workload alone")
 	}
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, web, 1)
@@ -99,7 +99,7 @@ func TestUnclearWishToObserve(t *testing.T) {
 	s.describe(t, `{"metadata":{"annotations":{"`+settings.Observe+`":"yes"}}}`)
 	s.run(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app")
-	s.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.Observe, `"yes"`, "true or false", "taken for true")
+	s.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.Observe, `"yes"`, "true or false", "counts as true")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.AwaitEvent(t, "web", "Normal WouldReload", "configmap/app")
 	if got := s.rollouts(t, web); got != 0 {

@@ -234,7 +234,7 @@ func TestTwoInstallations(t *testing.T) {
 		second.awaitSettled(t, "db", before)
 		s.checkRollouts(t, value, turn+1, "deployment/db")
 	}
-	s.AwaitEvent(t, "db", "Warning OtherInstallation", "has rolled out this workload")
+	s.AwaitEvent(t, "db", "Warning OtherInstallation", "rolled out this workload")
 	s.checkRollouts(t, "both have seen all of it", 3, "deployment/db")
 }
 

@@ -97,7 +97,7 @@ func TestHistoryOfOthers(t *testing.T) {
 	s := newStage(t, "")
 	s.apply(t, configMap("app", "key: one")+deployment("web", auto, uses("configmap/app"))+strings.ReplaceAll(cronJob, "%s", uses("configmap/app")))
 	h := s.history(t, s.Cluster.Kubeconfig(), "cj/nightly")
-	if len(h.Revisions) > 0 || len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "keeps no revisions") {
+	if len(h.Revisions) > 0 || len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "doesn't keep revisions") {
 		t.Errorf("of a CronJob history says %+v", h)
 	}
 	person := labtest.NewAccount(t, s.Cluster, s.Namespace)

@@ -33,7 +33,7 @@ func TestImagesWithoutNodes(t *testing.T) {
 	c := inprocess.StartControllerAs(t, g.World, account.Kubeconfig, append(g.flags, "--quiet", testkit.Quiet, "--metrics-addr", address)...)
 	c.AwaitReady(t, true)
 	g.awaitImage(t, web, "app", first)
-	if n := strings.Count(c.Stderr(), "cannot look at nodes"); n != 1 {
+	if n := strings.Count(c.Stderr(), "cannot list nodes"); n != 1 {
 		t.Errorf("the log tells %d times that nodes cannot be listed, want once:\n%s", n, c.Stderr())
 	}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
@@ -63,7 +63,7 @@ func TestImageForNoNode(t *testing.T) {
 	if _, err := g.registry.PushImage(t.Context(), "app", "latest", "only amd64"); err != nil {
 		t.Fatal(err)
 	}
-	g.AwaitEvent(t, "web", "Warning Unresolved", "is for linux/amd64, and not for linux/arm64")
+	g.AwaitEvent(t, "web", "Warning Unresolved", "is for linux/amd64, not for linux/arm64")
 	g.checkImage(t, "not for every platform", first)
 }
 

@@ -66,7 +66,7 @@ func TestHostileRegistry(t *testing.T) {
 	address := freeAddress(t)
 	g.open(t, "--metrics-addr", address)
 	const says = "the list is longer than 16777216 bytes, which is the limit"
-	g.AwaitEvent(t, "hostile", "Warning Unresolved", says, "ask for an exact tag")
+	g.AwaitEvent(t, "hostile", "Warning Unresolved", says, "request an exact tag")
 	g.awaitExplained(t, "deployment/hostile", says)
 	g.awaitImage(t, web, "app", first)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {

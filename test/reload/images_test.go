@@ -46,7 +46,7 @@ func TestImageIsFollowed(t *testing.T) {
 	if err := g.registry.Untag("app", "1.10"); err != nil {
 		t.Fatal(err)
 	}
-	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"app", "1.10", "not there any more")
+	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"app", "1.10", "does not exist any more")
 	if got := g.image(t, web, "app"); got != second {
 		t.Errorf("a list that came back shorter led to %s", got)
 	}
@@ -109,7 +109,7 @@ spec: {replicas: 0, selector: {matchLabels: {app: canary}}, strategy: {canary: {
 	}
 }
 
-// TestImageOfARenamedContainer: a container that is not there any more is not added back.
+// TestImageOfARenamedContainer: a container that is does not exist any more is not added back.
 func TestImageOfARenamedContainer(t *testing.T) {
 	t.Parallel()
 	g := newGallery(t)
@@ -150,7 +150,7 @@ func TestImagesInTrouble(t *testing.T) {
 	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"gone", "no answer from "+gone)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		log := c.Stderr()
-		return strings.Count(log, "a registry cannot be asked") == 1 && strings.Contains(log, "registry="+gone) && strings.Contains(log, "add a pull secret for "+g.registry.Address), "the log says nothing of the registry or of the credentials:\n" + log
+		return strings.Count(log, "a registry is unavailable") == 1 && strings.Contains(log, "registry="+gone) && strings.Contains(log, "add a pull secret for "+g.registry.Address), "the log says nothing of the registry or of the credentials:\n" + log
 	})
 	g.checkRollouts(t, "only the good one", 1, web)
 	for _, text := range g.Events(t, "web") {

@@ -90,7 +90,7 @@ func TestInstallationKeyIsReplaced(t *testing.T) {
 		return err == nil, fmt.Sprintf("replace the key: %v", err)
 	})
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return strings.Contains(c.Stderr(), "has another key than this process"), "the log does not tell of the other key:\n" + c.Stderr()
+		return strings.Contains(c.Stderr(), "contains another key than this process uses"), "the log does not tell of the other key:\n" + c.Stderr()
 	})
 	s.change(t, "secret/db", "{stringData: {key: two}}")
 	s.awaitRollouts(t, web, 1)

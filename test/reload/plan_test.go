@@ -67,11 +67,11 @@ func TestPlanIsKept(t *testing.T) {
 		"deployment/keyed":   {Would: "nothing", Reason: "InStep", Because: "no key that it uses changes: configmap/app"},
 		"deployment/held":    {Would: "wait", Reason: "Held", Because: `held by annotation lockstep.dev/hold ("release freeze"): ` + app},
 		"deployment/stopped": {Would: "wait", Reason: "Paused", Because: "the workload is paused (spec.paused): " + app},
-		"deployment/unasked": {Would: "nothing", Reason: "NotFollowed", Because: "nothing asks to follow it"},
+		"deployment/unasked": {Would: "nothing", Reason: "NotFollowed", Because: "no annotation requests to follow it"},
 		"deployment/both":    {Would: "roll by its own template", Reason: "DeliveredByRollout", Because: "its template changes; " + app + " comes with it"},
 		"deployment/alien":   {Would: "roll by its own template", Reason: "NotFollowed", Because: "its template changes"},
 		"deployment/back":    {Would: "wait", Reason: "Undone"},
-		"deployment/twice":   {Would: "roll by its own template, and once more", Reason: "Reloaded", Because: "its template changes, and after it, in the order of the files, " + change("late")},
+		"deployment/twice":   {Would: "roll by its own template, and once more", Reason: "Reloaded", Because: "its template changes, and then, in the order of the files, " + change("late")},
 		"cronjob/nightly":    {Would: "load it with its next Job", Reason: "NextJob", Because: app},
 	}
 	if back := got["deployment/back"].Because; !strings.Contains(back, "configmap/first") || !strings.Contains(back, "was reverted") || !strings.HasSuffix(back, change("two")) {

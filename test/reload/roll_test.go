@@ -111,7 +111,7 @@ func TestRoll(t *testing.T) {
 		{"asking by hand is asking", []string{"Deployment/silent", "--quiet", "500ms"}, []string{"without a change", "rolled out"}, 0},
 		{"nothing to move it to", []string{"deployment/nothing"}, []string{"no ConfigMap or Secret"}, 1},
 		{"its next Job reads it", []string{"cronjob/nightly"}, []string{"next Job"}, 1},
-		{"a path that leads to no template", []string{"replicationcontroller/old", "--kind", "v1/ReplicationController=spec.pod", "--now"}, []string{"spec.pod is no pod template"}, 1},
+		{"a path that leads to no template", []string{"replicationcontroller/old", "--kind", "v1/ReplicationController=spec.pod", "--now"}, []string{"spec.pod isn't a pod template"}, 1},
 		{"only the installation makes its key", []string{web, "--own-namespace", s.Namespace}, []string{"--controller-namespace", "not found"}, 1},
 		{"no such form", []string{web, "--form", "label"}, []string{"--form", "annotation", "env"}, 2},
 		{"no such workload", []string{"deployment/nobody"}, []string{"nobody", "not found"}, 1},

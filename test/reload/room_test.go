@@ -57,7 +57,7 @@ func TestNoRoomInTheRecord(t *testing.T) {
 	s.run(t)
 	s.awaitKnown(t, deploy, first, "configmap/app")
 	s.make(t, deployment(second, listing(180), uses("configmap/app")))
-	s.AwaitEvent(t, second, "Warning RecordFull", "namespace "+s.Namespace, s.shardName(second), "left alone")
+	s.AwaitEvent(t, second, "Warning RecordFull", "namespace "+s.Namespace, s.shardName(second), "leaves the workload alone")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, "deployment/"+first, 1)
 	s.checkRollouts(t, "what it was given could not be put on record", 0, "deployment/"+second)

@@ -339,7 +339,7 @@ func TestObserve(t *testing.T) {
 			}
 			before := s.read(t, web).GetGeneration() // its status is written by others
 			s.change(t, "configmap/app", "{data: {key: three}}")
-			s.AwaitEvent(t, "web", "Normal WouldReload", "configmap/app", "nothing written")
+			s.AwaitEvent(t, "web", "Normal WouldReload", "configmap/app", "observe mode")
 			s.awaitKnown(t, deploy, "web", versionOf("three"))
 			if after := s.read(t, web); after.GetGeneration() != before || s.rollouts(t, web) != 1 {
 				t.Errorf("the Deployment was written to: %d rollouts, generation %d, was %d", s.rollouts(t, web), after.GetGeneration(), before)

@@ -34,7 +34,7 @@ func Review(ctx context.Context, c Reviewer, account Account, permissions []Perm
 		return review.Status.Allowed, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask for the permissions of %s: %w", account, err)
+		return nil, fmt.Errorf("check the permissions of %s: %w", account, err)
 	}
 	return missing, nil
 }
@@ -44,7 +44,7 @@ func Review(ctx context.Context, c Reviewer, account Account, permissions []Perm
 func ReviewOwn(ctx context.Context, c Reviewer, permissions []Permission) (missing []Permission, err error) {
 	missing, err = reviewEach(c, permissions, func(permission Permission) (bool, error) { return allowed(ctx, c, permission) })
 	if err != nil {
-		return nil, fmt.Errorf("ask for your permissions: %w", err)
+		return nil, fmt.Errorf("check your permissions: %w", err)
 	}
 	return missing, nil
 }

@@ -48,7 +48,7 @@ func KeepInstallationKey(ctx context.Context, c client.Client, namespace, name s
 	case err != nil:
 		return false, err
 	case !hmac.Equal(current, key):
-		return false, fmt.Errorf("secret %s has another key than this process: the next start takes a new baseline for all Secrets, and does not deliver what changed before it", at)
+		return false, fmt.Errorf("secret %s contains another key than this process uses: the next start takes a new baseline for all Secrets, and does not deliver earlier changes", at)
 	}
 	return false, nil
 }
@@ -63,7 +63,7 @@ func ReadInstallationKey(ctx context.Context, c client.Reader, namespace, name s
 	}
 	key := secret.Data[installationKeyField]
 	if len(key) < installationKeySize {
-		return nil, fmt.Errorf("secret %s: field %q has %d bytes, want at least %d; delete the secret to have a new one made", at, installationKeyField, len(key), installationKeySize)
+		return nil, fmt.Errorf("secret %s: field %q has %d bytes, want at least %d; delete the secret, and the controller creates a new one", at, installationKeyField, len(key), installationKeySize)
 	}
 	return key, nil
 }
@@ -92,5 +92,5 @@ func createInstallationKey(ctx context.Context, c client.Client, at client.Objec
 	case apierrors.IsNotFound(err):
 		err = &NoNamespaceError{Namespace: at.Namespace}
 	}
-	return false, fmt.Errorf("make the installation key, secret %s: %w", at, err)
+	return false, fmt.Errorf("create the installation key, secret %s: %w", at, err)
 }

@@ -71,7 +71,7 @@ type PodPort struct{ Namespace, Pod, Port string }
 func (r Raw) FromPod(ctx context.Context, at PodPort, path string) (status int, text string, err error) {
 	answer, err := r.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy%s", at.Namespace, at.Pod, at.Port, path))
 	if err != nil {
-		return 0, "", fmt.Errorf("ask pod %s: %w", at.Pod, err)
+		return 0, "", fmt.Errorf("query pod %s: %w", at.Pod, err)
 	}
 	return answer.status, answer.text, nil
 }

@@ -93,7 +93,7 @@ func inCore(e *eventsv1.Event) *corev1.Event {
 func NewMetrics(r prometheus.Registerer) *prometheus.CounterVec {
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "lockstep_dropped_events_total",
-		Help: "Events that were not written, by result: Overflow (too many were waiting; the oldest of the namespace with the most is dropped), Refused by the API server, or Unanswered by it.",
+		Help: "Events that were not written, by result: Overflow (too many were waiting, so the oldest of the namespace with the most events is dropped), Refused by the API server, or Unanswered by it.",
 	}, []string{"result"})
 	for _, result := range []string{droppedOverflow, droppedRefused, droppedUnanswered} {
 		dropped.WithLabelValues(result) // An alert sees the first one only if there was a zero before.
@@ -144,7 +144,7 @@ func (a *Announcer) add(e *eventsv1.Event) {
 	}
 	a.dropped.WithLabelValues(droppedOverflow).Inc()
 	if first {
-		klog.Background().Error(nil, "too many events wait to be written; the oldest of the namespace with the most are dropped, and the log has their text", "namespace", dropped.Namespace, "most", maxWaiting)
+		klog.Background().Error(nil, "too many events wait to be written; the oldest of the namespace with the most events are dropped, and the log contains their text", "namespace", dropped.Namespace, "most", maxWaiting)
 	}
 }
 

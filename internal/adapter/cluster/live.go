@@ -219,7 +219,7 @@ func (l *Live) measures(kind input.Kind) bool {
 }
 
 // NoKey is why the version of a Secret isn't visible to a user who may read it.
-const NoKey = "its digest cannot be made without the installation key"
+const NoKey = "its digest cannot be computed without the installation key"
 
 // hides reports whether a source, or a pattern's sources, must be skipped. Without the
 // installation key a Secret has no digest, even if the user may read it.

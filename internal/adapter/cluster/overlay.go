@@ -128,6 +128,6 @@ func (s *Snapshot) IsGhost(namespace string, id input.ID) bool {
 
 // ghost stands for a source that cannot be read.
 func (s *Snapshot) ghost(namespace string, id input.ID) *kube.Source {
-	content := s.hashers.Kinds[id.Kind].Content(map[string]string{"": "a content that may not be seen"}, nil)
+	content := s.hashers.Kinds[id.Kind].Content(map[string]string{"": "content that is not visible to you"}, nil)
 	return &kube.Source{ID: id, Namespace: namespace, Content: content}
 }

@@ -109,11 +109,11 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 	if chosen == "" {
 		answer := fmt.Sprintf("none of %d matches %s", listed.Tags, q.Spec)
 		if listed.TooLong > 0 {
-			answer += fmt.Sprintf(", and %d more are longer than a tag may be", listed.TooLong)
+			answer += fmt.Sprintf(", and %d more are too long for a tag", listed.TooLong)
 		}
 		return "", &registry.Error{
 			Kind: registry.NoMatch, What: "tags of " + q.Repository.String(), Answer: answer,
-			Advice: "try it offline on a list of tags: lockstep resolve REPOSITORY:SPEC with tags from a file",
+			Advice: "test the spec offline on a list of tags: lockstep resolve REPOSITORY:SPEC with tags from a file",
 		}
 	}
 	return chosen, nil
@@ -141,8 +141,8 @@ func (a *asking) older(ctx context.Context, m *memory, before, chosen string) (s
 		return chosen, nil
 	}
 	return "", &registry.Error{
-		Kind: registry.Shrunk, What: "tags of " + a.question.Repository.String(), Answer: fmt.Sprintf("%s, the newest so far, is not there any more", before),
-		Advice: "an older one is taken when it is still gone after an interval",
+		Kind: registry.Shrunk, What: "tags of " + a.question.Repository.String(), Answer: fmt.Sprintf("%s, the newest so far, does not exist any more", before),
+		Advice: "Lockstep takes an older one if it is still missing after an interval",
 	}
 }
 
@@ -189,8 +189,8 @@ func (a *asking) forPlatforms(ctx context.Context, tag, digest string) (string, 
 	}
 	if len(missing) > 0 {
 		return "", &registry.Error{
-			Kind: registry.NoPlatform, What: q.Repository.String() + ":" + tag, Answer: fmt.Sprintf("is for %s, and not for %s", platformList(image), strings.Join(missing, ", ")),
-			Advice: "push an image for it, or ask for other platforms",
+			Kind: registry.NoPlatform, What: q.Repository.String() + ":" + tag, Answer: fmt.Sprintf("is for %s, not for %s", platformList(image), strings.Join(missing, ", ")),
+			Advice: "push an image for it, or request other platforms",
 		}
 	}
 	if !q.Child {

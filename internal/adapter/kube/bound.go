@@ -52,7 +52,7 @@ func (w *Workload) bound() {
 	if w.kept() <= maxKept {
 		return
 	}
-	w.Excess = fmt.Sprintf("the names, keys, images and selector of its pod template have more than %d KiB", maxKept>>10)
+	w.Excess = fmt.Sprintf("the names, keys, images and selector in its pod template take more than %d KiB", maxKept>>10)
 	w.Selector = nil
 	w.Containers, w.Images, w.Pull, w.Refs, w.Keeps, w.Shown = nil, nil, PullSettings{}, nil, nil, nil
 }

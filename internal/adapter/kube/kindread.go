@@ -94,7 +94,7 @@ func (k Kind) templateAt(object map[string]any) (*corev1.PodTemplateSpec, error)
 	// Any map decodes as an empty template. A template without a pod spec means a wrong path:
 	// one field too high or too low.
 	if _, isTemplate := fields["spec"].(map[string]any); !isTemplate {
-		return nil, errors.New("nothing there")
+		return nil, errors.New("there is nothing")
 	}
 	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)
 }

@@ -180,7 +180,7 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 // template without sources: the record keeps the delivered versions.
 func (w *Workload) withoutLender() *Workload {
 	alone := *w
-	alone.Problem = fmt.Sprintf("%s %s, whose template it uses, is not found, or its kind is not followed", w.Borrows.Kind, w.Borrows.Name)
+	alone.Problem = fmt.Sprintf("%s %s, whose template it uses, does not exist, or its kind is not followed", w.Borrows.Kind, w.Borrows.Name)
 	return &alone
 }
 
@@ -261,11 +261,11 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	if lender := kind.Lender(m); slices.Contains(kind.Lenders, lender.GroupKind) {
 		w.Borrows = lender
 	} else if lender != (Key{}) {
-		w.Problem = fmt.Sprintf("%s names a %s, and only the template of a %s can be followed", kind.Reference, lender.Kind, kind.lenderNames())
+		w.Problem = fmt.Sprintf("%s names a %s, but only the template of a %s can be followed", kind.Reference, lender.Kind, kind.lenderNames())
 	}
 	template, err := kind.PodTemplate(m)
 	if err != nil {
-		w.Problem = fmt.Sprintf("%s is no pod template", kind.Template)
+		w.Problem = fmt.Sprintf("%s isn't a pod template", kind.Template)
 		template = &corev1.PodTemplateSpec{}
 	}
 	w.Annotations = settings.Limit(requests(kind, m, template, words))

@@ -267,7 +267,7 @@ func (r *Legacy) reportOdd(before map[string]string) {
 	for key, text := range r.state.stored {
 		_, ours := sourceOfKey(key)
 		if ours && !strings.HasSuffix(key, strongSuffix) && !fingerprint.IsLegacy(text) && before[key] != text {
-			r.options.Report(fmt.Errorf("configmap %s/%s: %s is no SHA-1; what exists is taken as delivered", r.options.Namespace, r.options.Name, key))
+			r.options.Report(fmt.Errorf("configmap %s/%s: %s isn't a SHA-1; the current version counts as delivered", r.options.Namespace, r.options.Name, key))
 		}
 	}
 }
@@ -376,7 +376,7 @@ func (r *Legacy) flush(ctx context.Context, now time.Time) {
 	if err != nil {
 		r.state.retry = r.state.retry.failed(now, err)
 		if r.state.complaint != err.Error() {
-			r.options.Report(fmt.Errorf("write configmap %s/%s (going on from memory): %w", r.options.Namespace, r.options.Name, err))
+			r.options.Report(fmt.Errorf("write configmap %s/%s (continuing from memory): %w", r.options.Namespace, r.options.Name, err))
 		}
 		r.state.complaint = err.Error()
 		return

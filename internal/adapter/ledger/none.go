@@ -24,5 +24,5 @@ func (None) Forget(kube.Key) {}
 
 // Status is always synced: there is nothing to wait for.
 func (None) Status() mirror.Sync {
-	return mirror.Sync{Resource: "record (none is kept)", Role: mirror.RoleRecord, Synced: true}
+	return mirror.Sync{Resource: "record (off)", Role: mirror.RoleRecord, Synced: true}
 }

@@ -52,7 +52,7 @@ type Options struct {
 
 // ErrForeignConfigMap means that a ConfigMap with the name of a shard exists and isn't part of a
 // record.
-var ErrForeignConfigMap = errors.New("a ConfigMap of this name exists that is not ours (it lacks the label " + settings.StateLabel + ")")
+var ErrForeignConfigMap = errors.New("another ConfigMap with this name exists (it lacks the label " + settings.StateLabel + ")")
 
 // Records holds the versions delivered to each workload, in ConfigMaps of the controller's own
 // namespace. Reads never wait. Run writes changes in batches, each with the resource version
@@ -163,7 +163,7 @@ func (r *Records) PutNow(ctx context.Context, key kube.Key, entry record.Entry) 
 	at, err := r.write(ctx, s)
 	r.countWrite(err)
 	if err == nil && at.IsZero() {
-		err = errors.New("the API server does not say when that was")
+		err = errors.New("the API server does not report the time of the write")
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("write the record of %s: %w", key, err)

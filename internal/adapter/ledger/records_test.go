@@ -349,7 +349,7 @@ func TestRecordsRefuseAForeignConfigMap(t *testing.T) {
 	put(t, r, a, "1")
 	r.flush(t.Context())
 	text := problems.text()
-	for _, want := range []string{foreign.Name, "not ours", settings.StateLabel} {
+	for _, want := range []string{foreign.Name, "another ConfigMap", settings.StateLabel} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the problem %q does not say %q", text, want)
 		}

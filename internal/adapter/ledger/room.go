@@ -24,9 +24,9 @@ func forKnown() bound { return bound{108 << 10, 850 << 10} }
 func (b bound) refuse(s *shard, namespace string, own, all int) string {
 	switch {
 	case own > b.namespace:
-		return fmt.Sprintf("the workloads of namespace %s take all of the %d KiB that one namespace can have of the record %s", namespace, b.namespace>>10, s.name)
+		return fmt.Sprintf("the workloads in namespace %s use all of the %d KiB that one namespace can have in the record %s", namespace, b.namespace>>10, s.name)
 	case all > b.shard:
-		return fmt.Sprintf("the record %s has no room left", s.name)
+		return fmt.Sprintf("the record %s is full", s.name)
 	}
 	return ""
 }

@@ -200,7 +200,7 @@ func TestAFullShardCanBeWritten(t *testing.T) {
 	s := r.shardOf(deploymentKey("n0", "w0"))
 	var next [40]func() kube.Key
 	var all []kube.Key
-	for why := ""; !strings.Contains(why, "no room left"); {
+	for why := ""; !strings.Contains(why, "is full"); {
 		namespace := len(all) % 40 // none of them comes to its own bound
 		if next[namespace] == nil {
 			next[namespace] = sameShard(r, s, fmt.Sprint("n", namespace))

@@ -56,7 +56,7 @@ func (r *Records) Sweep(ctx context.Context, known func(namespace string) bool) 
 	all := r.owned()
 	gone, err := r.goneNamespaces(ctx, all, known)
 	if err != nil {
-		return fmt.Errorf("look for namespaces that are gone: %w", err)
+		return fmt.Errorf("find deleted namespaces: %w", err)
 	}
 	kinds := r.missingKinds(all)
 	r.mu.Lock()

@@ -154,14 +154,14 @@ func (f *follower) unknown(ctx context.Context, err error) error {
 		return fmt.Errorf("get %s %s in namespace %s: %w", f.key.Kind, f.key.Name, f.key.Namespace, err)
 	}
 	if details := status.Status().Details; details == nil || details.Name == "" {
-		return fmt.Errorf("get %s %s: the cluster has no kind %s in %s", f.key.Kind, f.key.Name, f.key.Kind, f.key.Group)
+		return fmt.Errorf("get %s %s: the cluster doesn't know the kind %s in %s", f.key.Kind, f.key.Name, f.key.Kind, f.key.Group)
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if apierrors.IsNotFound(f.client.Get(ctx, types.NamespacedName{Name: f.key.Namespace}, namespace)) {
 		return fmt.Errorf("get %s %s: there is no namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)
 	}
-	return MissingError{fmt.Errorf("get %s %s: there is none in namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)}
+	return MissingError{fmt.Errorf("get %s %s: it does not exist in namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)}
 }
 
 // MissingError means that the workload does not exist, in a namespace that does.

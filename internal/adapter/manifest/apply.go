@@ -27,7 +27,7 @@ func Applied(live, file *unstructured.Unstructured) (*unstructured.Unstructured,
 	merged, err := threeWay(live, file)
 	if err != nil {
 		// The cause may quote the content.
-		return nil, fmt.Errorf("%s %s cannot be merged with the one of the cluster", file.GetKind(), file.GetName())
+		return nil, fmt.Errorf("%s %s cannot be merged with the one in the cluster", file.GetKind(), file.GetName())
 	}
 	return merged, nil
 }

@@ -20,7 +20,7 @@ func (d document) place(err error) (int, error) {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	found := regexp.MustCompile(`^line (\d+): (.*)`).FindStringSubmatch(text)
 	if found == nil {
-		return d.line + d.unnamedLine() - 1, errors.New("no manifest: " + withoutValues(text))
+		return d.line + d.unnamedLine() - 1, errors.New("not a manifest: " + withoutValues(text))
 	}
 	line, _ := strconv.Atoi(found[1])
 	if parserError.MatchString(found[2]) {
@@ -28,17 +28,17 @@ func (d document) place(err error) (int, error) {
 	}
 	// A missing end is reported in the last line.
 	line = min(line, 1+bytes.Count(bytes.TrimSpace(d.text), []byte("\n")))
-	return d.line + line - 1, errors.New("no manifest: " + withoutValues(found[2]))
+	return d.line + line - 1, errors.New("not a manifest: " + withoutValues(found[2]))
 }
 
 // withoutValues rewords the errors in which the library quotes the value: it may be the content
 // of a Secret.
 func withoutValues(text string) string {
 	for begins, says := range map[string]string{
-		"unknown anchor":   "an alias has no anchor; quote a value that begins with *",
-		"cannot decode":    "a value is not what its tag (!!) says",
-		"cannot unmarshal": "a value is not what its tag (!!) says",
-		"invalid map key":  "a map stands where a key belongs; quote {{ }}, or render the template first",
+		"unknown anchor":   "an alias doesn't have an anchor; quote a value that begins with *",
+		"cannot decode":    "a value does not match its tag (!!)",
+		"cannot unmarshal": "a value does not match its tag (!!)",
+		"invalid map key":  "a map is in the place of a key; quote {{ }}, or render the template first",
 	} {
 		if strings.HasPrefix(text, begins) {
 			return says

@@ -253,36 +253,36 @@ func (r Reader) objects(d document, file string) ([]Object, error) {
 		return nil, nil
 	}
 	wrong := func(format string, args ...any) error {
-		return &Error{File: file, Line: d.line, Err: fmt.Errorf("no manifest: "+format, args...)}
+		return &Error{File: file, Line: d.line, Err: fmt.Errorf("not a manifest: "+format, args...)}
 	}
 	other := func(format string, args ...any) error {
-		return &Error{File: file, Line: d.line, Err: noObjectError{fmt.Errorf("no manifest: "+format, args...)}}
+		return &Error{File: file, Line: d.line, Err: noObjectError{fmt.Errorf("not a manifest: "+format, args...)}}
 	}
 	if text[0] == '[' { // as in a Kustomize patch
-		return nil, other("it is no object with apiVersion and kind")
+		return nil, other("it isn't an object with apiVersion and kind")
 	}
 	var fields map[string]any
 	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, wrong("it is no object with apiVersion and kind")
+		return nil, wrong("it isn't an object with apiVersion and kind")
 	}
 	for _, field := range []string{"apiVersion", "kind"} {
 		if value, _ := fields[field].(string); value == "" {
-			return nil, other("it has no %s", field)
+			return nil, other("%s is missing", field)
 		}
 	}
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(text); err != nil {
 		// The cause would quote the content.
-		return nil, wrong("an object in it has no apiVersion and kind")
+		return nil, wrong("apiVersion and kind of an object in it are missing")
 	}
 	if o.IsList() {
 		return r.items(d, file, o)
 	}
 	if name, set, _ := unstructured.NestedFieldNoCopy(o.Object, "metadata", "name"); set && name != nil && o.GetName() == "" && name != "" {
-		return nil, wrong("metadata.name of the %s is no string: quote it", o.GetKind())
+		return nil, wrong("metadata.name of the %s isn't a string: quote it", o.GetKind())
 	}
 	if !r.isNamed(o) {
-		return nil, other("the %s has no metadata.name", o.GetKind())
+		return nil, other("the %s doesn't have a metadata.name", o.GetKind())
 	}
 	return []Object{{o, file, d.line, newLines(d)}}, nil
 }
@@ -327,4 +327,4 @@ func inherit(item, list *unstructured.Unstructured) {
 }
 
 // errNoItem doesn't include the cause, which would quote the item.
-var errNoItem = errors.New("no manifest: an item of the list is no object with kind and metadata.name")
+var errNoItem = errors.New("not a manifest: an item of the list isn't an object with kind and metadata.name")

@@ -41,22 +41,22 @@ func TestRead(t *testing.T) {
 		"KindOfList":   {"the items of a typed list need not say what they are", "apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {name: a}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n", []string{"Deployment/a 1", "ConfigMap/b 1"}, ""},
 		"Empty":        {"a chart may render nothing", "---\n# nothing\n", nil, ""},
 		"BlockScalar":  {"three dashes inside of a text end no document", app + "data:\n  a: |\n    ---\n    b\n", []string{"ConfigMap/app 1"}, ""},
-		"NoYAML":       {"the line of the mistake", app + "---\napiVersion: v1\nkind: [\n", nil, "app.yaml:6: no manifest: did not find expected node content"},
-		"NoYAMLInside": {"in the middle of a document", app + "data:\n  {{- if .Values.a }}\n  a: b\n  {{- end }}\n", nil, "app.yaml:5: no manifest: did not find expected node content"},
-		"End":          {"the scanner looks for what is missing behind the end", app + "data:\n*m\n", nil, "app.yaml:5: no manifest: could not find expected ':'"},
-		"Tab":          {"what the scanner refuses", app + "data:\n\ta: b\n", nil, "app.yaml:5: no manifest: found character that cannot start any token"},
-		"NoAnchor":     {"an alias of nothing", app + "data:\n  a: b\n  c: *none\n  d: e\n", nil, "app.yaml:6: no manifest: an alias has no anchor; quote a value that begins with *"},
-		"NoAnchorEnd":  {"in the last line of the second document", app + "---\n" + app + "data: *none", nil, "app.yaml:8: no manifest: an alias has no anchor; quote a value that begins with *"},
-		"NoBase64":     {"binary data, after a key that is there twice", app + "binaryData: {a: b, a: c}\nbinaryData:\n  good: !!binary aGk=\n  bad: !!binary '***'\n  c: d\n", nil, "app.yaml:7: no manifest: !!binary value contains invalid base64 data"},
-		"NoMapKey":     {"a template of Helm that is YAML by chance", app + "data:\n  a: b\n  c: {{ .Values.c }}\n", nil, "app.yaml:6: no manifest: a map stands where a key belongs; quote {{ }}, or render the template first"},
-		"NoFloat":      {"a value must not be quoted: it may be that of a Secret", app + "data:\n  a: b\n  c: !!float hunter2\n", nil, "app.yaml:6: no manifest: a value is not what its tag (!!) says"},
-		"Itself":       {"an anchor that contains itself", app + "data:\n  a: b\n  c: &c\n    d: *c\n", nil, "app.yaml:7: no manifest: anchor 'c' value contains itself"},
-		"NoObject":     {"a text is YAML too", "\nhello\n", nil, "app.yaml:2: no manifest: it is no object with apiVersion and kind"},
-		"NoKind":       {"values of a chart", "replicas: 1\n", nil, "app.yaml:1: no manifest: it has no apiVersion"},
-		"NoName":       {"kubectl apply refuses it as well", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", nil, "app.yaml:2: no manifest: the ConfigMap has no metadata.name"},
-		"NameIsNone":   {"YAML takes it for a number", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 123}\n", nil, "app.yaml:1: no manifest: metadata.name of the ConfigMap is no string: quote it"},
-		"ItemIsNone":   {"the content of an item is not told", "apiVersion: v1\nkind: List\nitems:\n- {data: {password: hunter2}}\n", nil, "app.yaml:1: no manifest: an item of the list is no object with kind and metadata.name"},
-		"ItemNameless": {"an item needs a name too", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap}\n", nil, "app.yaml:1: no manifest: an item of the list is no object with kind and metadata.name"},
+		"NoYAML":       {"the line of the mistake", app + "---\napiVersion: v1\nkind: [\n", nil, "app.yaml:6: not a manifest: did not find expected node content"},
+		"NoYAMLInside": {"in the middle of a document", app + "data:\n  {{- if .Values.a }}\n  a: b\n  {{- end }}\n", nil, "app.yaml:5: not a manifest: did not find expected node content"},
+		"End":          {"the scanner looks for what is missing behind the end", app + "data:\n*m\n", nil, "app.yaml:5: not a manifest: could not find expected ':'"},
+		"Tab":          {"what the scanner refuses", app + "data:\n\ta: b\n", nil, "app.yaml:5: not a manifest: found character that cannot start any token"},
+		"NoAnchor":     {"an alias of nothing", app + "data:\n  a: b\n  c: *none\n  d: e\n", nil, "app.yaml:6: not a manifest: an alias doesn't have an anchor; quote a value that begins with *"},
+		"NoAnchorEnd":  {"in the last line of the second document", app + "---\n" + app + "data: *none", nil, "app.yaml:8: not a manifest: an alias doesn't have an anchor; quote a value that begins with *"},
+		"NoBase64":     {"binary data, after a key that is there twice", app + "binaryData: {a: b, a: c}\nbinaryData:\n  good: !!binary aGk=\n  bad: !!binary '***'\n  c: d\n", nil, "app.yaml:7: not a manifest: !!binary value contains invalid base64 data"},
+		"NoMapKey":     {"a template of Helm that is YAML by chance", app + "data:\n  a: b\n  c: {{ .Values.c }}\n", nil, "app.yaml:6: not a manifest: a map is in the place of a key; quote {{ }}, or render the template first"},
+		"NoFloat":      {"a value must not be quoted: it may be that of a Secret", app + "data:\n  a: b\n  c: !!float hunter2\n", nil, "app.yaml:6: not a manifest: a value does not match its tag (!!)"},
+		"Itself":       {"an anchor that contains itself", app + "data:\n  a: b\n  c: &c\n    d: *c\n", nil, "app.yaml:7: not a manifest: anchor 'c' value contains itself"},
+		"NoObject":     {"a text is YAML too", "\nhello\n", nil, "app.yaml:2: not a manifest: it isn't an object with apiVersion and kind"},
+		"NoKind":       {"values of a chart", "replicas: 1\n", nil, "app.yaml:1: not a manifest: apiVersion is missing"},
+		"NoName":       {"kubectl apply refuses it as well", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", nil, "app.yaml:2: not a manifest: the ConfigMap doesn't have a metadata.name"},
+		"NameIsNone":   {"YAML takes it for a number", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 123}\n", nil, "app.yaml:1: not a manifest: metadata.name of the ConfigMap isn't a string: quote it"},
+		"ItemIsNone":   {"the content of an item is not told", "apiVersion: v1\nkind: List\nitems:\n- {data: {password: hunter2}}\n", nil, "app.yaml:1: not a manifest: an item of the list isn't an object with kind and metadata.name"},
+		"ItemNameless": {"an item needs a name too", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap}\n", nil, "app.yaml:1: not a manifest: an item of the list isn't an object with kind and metadata.name"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestReadPlaces(t *testing.T) {
 			t.Errorf("reading %s says %v, want %q", name, err, want)
 		}
 	}
-	if _, err := manifest.Read([]string{"-"}, strings.NewReader("a: b")); err == nil || err.Error() != "standard input:1: no manifest: it has no apiVersion" {
+	if _, err := manifest.Read([]string{"-"}, strings.NewReader("a: b")); err == nil || err.Error() != "standard input:1: not a manifest: apiVersion is missing" {
 		t.Errorf("a bad standard input says %v", err)
 	}
 }

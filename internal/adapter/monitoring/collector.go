@@ -37,9 +37,9 @@ func NewCollector(c Cache, r Counted, others ...func() []mirror.Sync) *Collector
 	return &Collector{
 		cache: c, records: r, others: others,
 		tracked:    prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),
-		followed:   prometheus.NewDesc("lockstep_resource_followed", "1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).", []string{"resource"}, nil),
-		writes:     prometheus.NewDesc("lockstep_state_writes_total", "Writes of the record of what was delivered, by result (success, failure, or conflict with another writer, which is tried again).", []string{"result"}, nil),
-		unwritable: prometheus.NewDesc("lockstep_state_unwritable", "1 for each ConfigMap of the record that cannot be written; nothing for the others.", []string{"configmap"}, nil),
+		followed:   prometheus.NewDesc("lockstep_resource_followed", "1 if Lockstep can list and watch the resource, 0 if not (missing permission, outage, not installed).", []string{"resource"}, nil),
+		writes:     prometheus.NewDesc("lockstep_state_writes_total", "Writes to the record of delivered versions, by result (success, failure, or conflict with another writer, which Lockstep retries).", []string{"result"}, nil),
+		unwritable: prometheus.NewDesc("lockstep_state_unwritable", "1 for each record ConfigMap that cannot be written. The others are left out.", []string{"configmap"}, nil),
 	}
 }
 

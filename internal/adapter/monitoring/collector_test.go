@@ -31,7 +31,7 @@ func TestOthersAreShown(t *testing.T) {
 			return []mirror.Sync{fails("replicasets"), works("jobs"), works("pods"), fails("revisioned configmaps")}
 		})
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(`
-# HELP lockstep_resource_followed 1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).
+# HELP lockstep_resource_followed 1 if Lockstep can list and watch the resource, 0 if not (missing permission, outage, not installed).
 # TYPE lockstep_resource_followed gauge
 lockstep_resource_followed{resource="jobs"} 0
 lockstep_resource_followed{resource="namespaces"} 0

@@ -22,15 +22,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_notifications_total",
-			Help: "Messages to notification targets, by result: Sent, Retried (the target didn't answer, or asked for another attempt), Refused by the target, or Dropped because too many were waiting.",
+			Help: "Messages to notification targets, by target and result: Sent, Retried (the target didn't answer, or requested another attempt), Refused by the target, or Dropped because too many were waiting.",
 		}, []string{"target", "result"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "lockstep_notifications_waiting",
-			Help: "Messages to a notification target that are still gathered, or wait for another attempt.",
+			Help: "Messages that wait for their batch or for another attempt, by target.",
 		}, []string{"target"}),
 		valid: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "lockstep_notify_config_valid",
-			Help: "Whether the notification targets could be read; if not (0), the targets of before stay in use.",
+			Help: "1 if the notification targets are valid, 0 if not. While they are invalid, the previous targets stay in use.",
 		}),
 	}
 	if r != nil {

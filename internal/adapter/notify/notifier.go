@@ -172,7 +172,7 @@ func (n *Notifier) read() {
 		n.metrics.setValid(false)
 		if err.Error() != n.said {
 			n.said = err.Error()
-			n.options.Report(fmt.Errorf("read the notification targets: %w; the targets of before stay in use", err))
+			n.options.Report(fmt.Errorf("read the notification targets: %w; the previous targets stay in use", err))
 		}
 		return
 	}

@@ -214,10 +214,10 @@ func TestReceivers(t *testing.T) {
 		"Good":        {"one message for all", answers(http.StatusOK), []time.Duration{time.Second}, 1, ""},
 		"Accepted":    {"PagerDuty and Teams answer 202, Discord 204", answers(http.StatusAccepted), []time.Duration{time.Second}, 1, ""},
 		"Slow":        {"it is waited for", after(9*time.Second, answers(http.StatusOK)), []time.Duration{time.Second}, 1, ""},
-		"RateLimited": {"when it says", failsFirst(2, answers(http.StatusTooManyRequests, "Retry-After", "30")), []time.Duration{1 * time.Second, 31 * time.Second, 61 * time.Second}, 1, "notify bad: it answered 429 Too Many Requests; the messages are sent again"},
+		"RateLimited": {"when it says", failsFirst(2, answers(http.StatusTooManyRequests, "Retry-After", "30")), []time.Duration{1 * time.Second, 31 * time.Second, 61 * time.Second}, 1, "notify bad: it answered 429 Too Many Requests; Lockstep sends the messages again"},
 		"TooLong":     {"it doesn't say for how long", failsFirst(1, answers(http.StatusTooManyRequests, "Retry-After", "60000")), []time.Duration{1 * time.Second, 601 * time.Second}, 1, "429"},
-		"Broken":      {"with growing pauses", failsFirst(3, answers(http.StatusInternalServerError)), []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, 1, "notify bad: it answered 500 Internal Server Error; the messages are sent again"},
-		"Refuses":     {"it would refuse it again", answers(http.StatusBadRequest), []time.Duration{time.Second}, 0, "notify bad: it answered 400 Bad Request; the messages are dropped, check the webhook"},
+		"Broken":      {"with growing pauses", failsFirst(3, answers(http.StatusInternalServerError)), []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, 1, "notify bad: it answered 500 Internal Server Error; Lockstep sends the messages again"},
+		"Refuses":     {"it would refuse it again", answers(http.StatusBadRequest), []time.Duration{time.Second}, 0, "notify bad: it answered 400 Bad Request; the messages are dropped; check the webhook"},
 		"Redirects":   {"elsewhere isn't a target", answers(http.StatusTemporaryRedirect, "Location", "https://other/"), []time.Duration{time.Second}, 0, "307"},
 		"Never":       {"each attempt ends", failsFirst(2, never), []time.Duration{1 * time.Second, 12 * time.Second, 24 * time.Second}, 1, "notify bad: it didn't answer in time"},
 		"Gone":        {"there is nobody", failsFirst(1, func(int, *http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }), []time.Duration{1 * time.Second, 2 * time.Second}, 1, "notify bad: connection refused"},
@@ -356,7 +356,7 @@ func TestTargetsFile(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.Announce(warning("shop", "web", "1"))
 		time.Sleep(time.Minute)
-		if said := s.all(); len(s.to("first")) != 1 || valid() != 0 || said != "read the notification targets: target first: slack: want a URL that begins with https:// or http://; the targets of before stay in use" {
+		if said := s.all(); len(s.to("first")) != 1 || valid() != 0 || said != "read the notification targets: target first: slack: want a URL that begins with https:// or http://; the previous targets stay in use" {
 			t.Errorf("%v were sent; valid %v; %q", s.to("first"), valid(), said)
 		}
 		s.write(t, "batch: 1s\ntargets: {second: {slack: 'https://second/"+marker+"'}, team-shop: {slack: 'https://tenant/"+marker+"', namespaces: [shop]}}")
@@ -373,7 +373,7 @@ func TestTargetsFile(t *testing.T) {
 		if gone := s.metric(t, "lockstep_notifications_total", "first", "Sent"); gone != -1 {
 			t.Errorf("the first target is still counted: %v", gone)
 		}
-		if problem := s.Problem("shop", "team-shop") + s.Problem("blog", "team-shop"); problem != "this namespace may not choose a notification target" {
+		if problem := s.Problem("shop", "team-shop") + s.Problem("blog", "team-shop"); problem != "this namespace isn't allowed to choose a notification target" {
 			t.Errorf("%q", problem)
 		}
 		if err := os.Remove(s.file); err != nil {

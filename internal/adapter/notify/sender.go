@@ -260,9 +260,9 @@ func post(ctx context.Context, client *http.Client, t notice.Target, r notice.Re
 	case code >= 200 && code < 300:
 		return answer{}
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
-		return answer{err: refusal, then: "the messages are sent again", again: true, after: retryAfter(response)}
+		return answer{err: refusal, then: "Lockstep sends the messages again", again: true, after: retryAfter(response)}
 	default:
-		return answer{err: refusal, then: "the messages are dropped, check the webhook"}
+		return answer{err: refusal, then: "the messages are dropped; check the webhook"}
 	}
 }
 

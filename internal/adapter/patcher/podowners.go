@@ -73,7 +73,7 @@ func (o *owners) find(ctx context.Context, ref *metav1.OwnerReference) (metav1.O
 	list.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind+"List"))
 	err := o.client.List(ctx, list, client.InNamespace(o.namespace), client.MatchingFields{"metadata.name": ref.Name})
 	if err != nil {
-		return nil, fmt.Errorf("look for %s %s: %w", ref.Kind, ref.Name, err)
+		return nil, fmt.Errorf("find %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	for i := range list.Items {
 		if list.Items[i].UID == ref.UID {

@@ -59,7 +59,7 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	for _, pod := range found {
 		leads, err := owners.lead(ctx, pod.by)
 		if err != nil {
-			return nil, fmt.Errorf("find out who controls pod %s: %w", pod.Name, err)
+			return nil, fmt.Errorf("find the controller of pod %s: %w", pod.Name, err)
 		}
 		if leads {
 			own = append(own, pod.Pod)
@@ -69,7 +69,7 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	// For a known kind, an empty list really means no pods. For other kinds, the operator
 	// decides whether its object is the controller of its pods.
 	if len(own) == 0 && foreign > 0 && !owners.known {
-		return nil, fmt.Errorf("the selector of %s finds %d pods and none is controlled by it, so they are left alone", w.Key, foreign)
+		return nil, fmt.Errorf("the selector of %s matches %d pods, and it does not control any of them, so Lockstep leaves them alone", w.Key, foreign)
 	}
 	return own, nil
 }
@@ -78,14 +78,14 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 // which is never intended.
 func podSelector(w *kube.Workload) (labels.Selector, error) {
 	if w.Selector == nil {
-		return nil, fmt.Errorf("%s has no selector for its pods in spec.selector", w.Key)
+		return nil, fmt.Errorf("%s does not have a pod selector in spec.selector", w.Key)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
 	}
 	if selector.Empty() {
-		return nil, fmt.Errorf("the selector of %s is empty and would mean every pod of the namespace", w.Key)
+		return nil, fmt.Errorf("the selector of %s is empty and would match every pod in the namespace", w.Key)
 	}
 	return selector, nil
 }

@@ -56,7 +56,7 @@ func (c *Client) ping(ctx context.Context, s *session, what string) (challenge, 
 	case status == http.StatusUnauthorized:
 		found, err := readChallenge(response)
 		if err != nil {
-			return challenge{}, untrue(what, "%s cannot be answered: %v", h.name, err)
+			return challenge{}, untrue(what, "%s sent an unusable authentication challenge: %v", h.name, err)
 		}
 		return found, nil
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:

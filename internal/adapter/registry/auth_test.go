@@ -163,7 +163,7 @@ func TestTokensWithTLS(t *testing.T) {
 	for name, local := range map[string]bool{"elsewhere": false, "local": true} {
 		r := registry.NewClient(registry.Options{Hosts: map[string]registry.Host{address: {CA: certificate}}, Local: func(string) bool { return local }})
 		_, err := resolve(t.Context(), r, ask(t, owner(), "%s/app:1", address))
-		if registry.KindOf(err) != registry.Untrue || !strings.Contains(err.Error(), "it wants the credentials over http") {
+		if registry.KindOf(err) != registry.Untrue || !strings.Contains(err.Error(), "it requests the credentials over http") {
 			t.Errorf("%s: error is %v", name, err)
 		}
 	}

@@ -86,13 +86,13 @@ func (c *Client) exceeded(bound Bound, what, answer string, args ...any) *Error 
 	e := &Error{Kind: TooLarge, Bound: bound, What: what, Answer: fmt.Sprintf(answer, args...)}
 	switch bound {
 	case ListPages, ListTags, ListBytes:
-		e.Advice = "the list is not used: ask for an exact tag, or delete old tags"
+		e.Advice = "the list is not used: request an exact tag, or delete old tags"
 	case Hosts:
-		e.Advice = "use a registry that other images come from, or ask an administrator to remove images of unused registries"
+		e.Advice = "use a registry that other images come from, or ask an administrator to remove images from unused registries"
 	case InFlight:
-		e.Kind, e.Advice = Limited, "it is asked again later"
+		e.Kind, e.Advice = Limited, "Lockstep tries again later"
 	default:
-		e.Advice = "the answer is not used: ask the owner of the registry"
+		e.Advice = "the answer is not used: contact the owner of the registry"
 	}
 	return e
 }

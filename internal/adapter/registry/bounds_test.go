@@ -394,7 +394,7 @@ func TestLargeBodiesWaitForRoom(t *testing.T) {
 		}
 		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := read(hurried, "r7.example"); registry.KindOf(err) != registry.Limited || !strings.Contains(err.Error(), "no room for an answer of more than 65536 bytes") {
+		if err := read(hurried, "r7.example"); registry.KindOf(err) != registry.Limited || !strings.Contains(err.Error(), "an answer of more than 65536 bytes has to wait") {
 			t.Errorf("an eighth large body beside the others: %v", err)
 		}
 		if got := s.beyond(small); got != 27 || !cmp.Equal(bounds, []registry.Bound{registry.InFlight}) {
@@ -426,7 +426,7 @@ func TestHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := ping(256); registry.KindOf(err) != registry.TooLarge || !strings.Contains(err.Error(), "r256.example is not asked: there are 256 other registries already") {
+		if err := ping(256); registry.KindOf(err) != registry.TooLarge || !strings.Contains(err.Error(), "r256.example is not queried: there are already 256 other registries") {
 			t.Errorf("one more: %v", err)
 		}
 		time.Sleep(5 * time.Minute)

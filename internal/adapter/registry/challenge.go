@@ -44,7 +44,7 @@ func readChallenge(response *http.Response) (challenge, error) {
 			unknown = append(unknown, name)
 		}
 	}
-	return challenge{}, fmt.Errorf("it asks for credentials in no known way %q", printable(strings.Join(unknown, " ")))
+	return challenge{}, fmt.Errorf("it requests credentials in an unknown scheme %q", printable(strings.Join(unknown, " ")))
 }
 
 // readParameters reads realm="…",service="…". It stops at anything it cannot parse.
@@ -94,17 +94,17 @@ func isPlain(response *http.Response) bool {
 // sent there. Plain HTTP is allowed only for a registry that itself uses it.
 func checkRealm(text string, plain bool) (*url.URL, error) {
 	if len(text) > maxRealm {
-		return nil, fmt.Errorf("its URL for tokens is longer than %d bytes", maxRealm)
+		return nil, fmt.Errorf("its token URL is longer than %d bytes", maxRealm)
 	}
 	realm, err := url.Parse(text)
 	switch {
 	case err != nil || realm.Host == "":
-		return nil, errors.New("it names no URL for tokens")
+		return nil, errors.New("it doesn't name a token URL")
 	case realm.Scheme != "https" && (realm.Scheme != "http" || !plain):
-		return nil, fmt.Errorf("it wants the credentials over %s", printable(realm.Scheme))
+		return nil, fmt.Errorf("it requests the credentials over %s", printable(realm.Scheme))
 	}
 	if address, err := netip.ParseAddr(realm.Hostname()); err == nil && forbidden(address) {
-		return nil, fmt.Errorf("it wants the credentials at %s", address)
+		return nil, fmt.Errorf("it requests the credentials at %s", address)
 	}
 	return realm, nil
 }

@@ -56,11 +56,11 @@ func (c *Client) host(name, what string) (*host, error) {
 		}
 	}
 	if len(c.hosts) >= maxHosts {
-		return nil, c.exceeded(Hosts, what, "%s is not asked: there are %d other registries already, and this is the limit", name, maxHosts)
+		return nil, c.exceeded(Hosts, what, "%s is not queried: there are already %d other registries, which is the limit", name, maxHosts)
 	}
 	h, err := newHost(name, c.options)
 	if err != nil {
-		return nil, &Error{Kind: Unreachable, What: what, Answer: "cannot be asked", Cause: err}
+		return nil, &Error{Kind: Unreachable, What: what, Answer: "cannot be queried", Cause: err}
 	}
 	h.used = now
 	c.hosts[name] = h

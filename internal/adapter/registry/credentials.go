@@ -36,7 +36,7 @@ func Try[T any](ctx context.Context, c *Client, repository tagspec.Repository, c
 	if e, ok := errors.AsType[*Error](said); ok && len(ordered) > keychain.MaxTried {
 		c.options.Exceeded(Credentials)
 		with := *e // Other callers share it.
-		with.Bound, with.Advice = Credentials, fmt.Sprintf("only the %d most specific of its credentials were tried; %s", keychain.MaxTried, e.Advice)
+		with.Bound, with.Advice = Credentials, fmt.Sprintf("only the %d most specific credentials were tried; %s", keychain.MaxTried, e.Advice)
 		said = &with
 	}
 	return none, said

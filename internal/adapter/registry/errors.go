@@ -86,7 +86,7 @@ func wasRefused(err error, status int) bool {
 }
 
 func untrue(what, answer string, args ...any) *Error {
-	return &Error{Kind: Untrue, What: what, Answer: fmt.Sprintf(answer, args...), Advice: "the answer is not used: ask the owner of the registry"}
+	return &Error{Kind: Untrue, What: what, Answer: fmt.Sprintf(answer, args...), Advice: "the answer is not used: contact the owner of the registry"}
 }
 
 // NoAnswer is the error of a query without a response.
@@ -110,13 +110,13 @@ func (s *session) refusal(what, who string, response *http.Response) *Error {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Kind, e.Advice = Denied, "add a pull secret for "+s.host.name+" that may read it, or check that the repository exists"
 	case status == http.StatusNotFound:
-		e.Kind, e.Advice = Missing, "check the names of repository and tag"
+		e.Kind, e.Advice = Missing, "check the names of the repository and the tag"
 	case status == http.StatusTooManyRequests:
-		e.Kind, e.Advice = Limited, "it is left alone for a while; a pull secret may have a higher limit"
+		e.Kind, e.Advice = Limited, "Lockstep pauses for a while; a pull secret may have a higher limit"
 	case status >= http.StatusInternalServerError:
-		e.Kind, e.Advice = Broken, "it is asked again later"
+		e.Kind, e.Advice = Broken, "Lockstep tries again later"
 	default:
-		e.Kind, e.Advice = Broken, "this is no answer that a registry gives: check the host"
+		e.Kind, e.Advice = Broken, "a registry doesn't answer like this: check the host"
 	}
 	if until := s.until(""); until.After(time.Now()) {
 		e.Until = until

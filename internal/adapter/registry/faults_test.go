@@ -44,8 +44,8 @@ func TestFaults(t *testing.T) {
 		{"too many, with a time that never comes", status(429, "Retry-After", "99999999"), registry.Limited, "answered 429", 59 * time.Minute, time.Hour},
 		{"too many, without a time", status(429), registry.Limited, "answered 429", 0, time.Second},
 		{"unavailable for a time", status(503, "Retry-After", "60"), registry.Broken, "answered 503", 59 * time.Second, time.Minute},
-		{"an internal error", status(500), registry.Broken, "answered 500 Internal Server Error; it is asked again later", 0, 0},
-		{"no registry", status(418), registry.Broken, "this is no answer that a registry gives", 0, 0},
+		{"an internal error", status(500), registry.Broken, "answered 500 Internal Server Error; Lockstep tries again later", 0, 0},
+		{"no registry", status(418), registry.Broken, "a registry doesn't answer like this", 0, 0},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,7 @@ func TestFaults(t *testing.T) {
 					continue
 				}
 				if limited.Until.Before(before.Add(c.atLeast)) || limited.Until.After(after.Add(pause)) {
-					t.Errorf("it is left alone until %s after its answer, want %s to %s", limited.Until.Sub(after), c.atLeast, pause)
+					t.Errorf("it is not queried until %s after its answer, want %s to %s", limited.Until.Sub(after), c.atLeast, pause)
 				}
 				break
 			}

@@ -101,7 +101,7 @@ func newTransport(settings Host) (*http.Transport, error) {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(settings.CA) {
-		return nil, errors.New("its CA has no certificate in PEM form")
+		return nil, errors.New("its CA does not contain a certificate in PEM form")
 	}
 	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	return t, nil

@@ -53,11 +53,11 @@ func TestLies(t *testing.T) {
 				w.Header().Set("Docker-Content-Digest", somewhere)
 			}
 			fmt.Fprint(w, index)
-		}, "says that its digest is", 2},
+		}, "reports the digest", 2},
 		{"what is no manifest", "1", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			w.Header().Set("Docker-Content-Digest", sum(`{"schemaVersion":1}`))
 			fmt.Fprint(w, `{"schemaVersion":1}`)
-		}, "neither an image nor an index", 2},
+		}, "neither an image nor an image index", 2},
 		{"a page that follows itself", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			w.Header().Set("Link", `</v2/app/tags/list?last=9&n=1>; rel="next"`)
 			fmt.Fprint(w, `{"tags":["9"]}`)

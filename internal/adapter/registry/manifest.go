@@ -126,7 +126,7 @@ func (c *Client) manifest(ctx context.Context, as keychain.Credential, repositor
 		return "", nil, untrue(what, "%s sent a manifest with the digest %s", repository.Host, digest)
 	}
 	if said := reply.header.Get("Docker-Content-Digest"); said != "" && said != digest {
-		return "", nil, untrue(what, "%s says that its digest is %.80q, and it is %s", repository.Host, said, digest)
+		return "", nil, untrue(what, "%s reports the digest %.80q, but it is %s", repository.Host, said, digest)
 	}
 	return digest, body, nil
 }
@@ -222,7 +222,7 @@ func readManifest(body []byte, digest string) (Image, error) {
 		return Image{Digest: digest, Index: true, Platforms: platforms}, err
 	}
 	if err != nil || !isDigest(d.Config.Digest) {
-		return Image{}, errors.New("what is neither an image nor an index of images")
+		return Image{}, errors.New("something that is neither an image nor an image index")
 	}
 	return Image{Digest: digest, config: strings.Clone(d.Config.Digest)}, nil
 }

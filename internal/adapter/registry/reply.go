@@ -39,7 +39,7 @@ func (r *reply) readAll() ([]byte, error) {
 			most = min(most, r.size)
 		}
 		if r.client.large.Acquire(r.ctx, most) != nil {
-			return nil, r.client.exceeded(InFlight, r.call.what, "no room for an answer of more than %d bytes: others are being read, %d bytes at most at the same time", smallBody, maxInFlight)
+			return nil, r.client.exceeded(InFlight, r.call.what, "an answer of more than %d bytes has to wait for others: at most %d bytes are read at the same time", smallBody, maxInFlight)
 		}
 		r.held = most
 		body.Grow(int(most) - body.Len() + bytes.MinRead)

@@ -106,8 +106,8 @@ func (s *session) paused(what string, kind RequestKind) error {
 		return nil
 	}
 	return &Error{
-		Kind: Limited, What: what, Until: until, Answer: s.host.name + " is left alone until " + until.UTC().Format(time.RFC3339),
-		Advice: "it said so, or did not answer several times; it is asked again then",
+		Kind: Limited, What: what, Until: until, Answer: s.host.name + " is not queried until " + until.UTC().Format(time.RFC3339),
+		Advice: "it requested a pause, or did not answer several times",
 	}
 }
 

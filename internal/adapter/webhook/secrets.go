@@ -43,13 +43,13 @@ func ReadSecrets(path string) (Secrets, error) {
 		switch {
 		case secret == "":
 		case len(secret) < shortestSecret:
-			return nil, fmt.Errorf("%s: a secret has less than %d characters", path, shortestSecret)
+			return nil, fmt.Errorf("%s: a secret is shorter than %d characters", path, shortestSecret)
 		default:
 			all = append(all, []byte(secret))
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: it has no secret: write one on each line", path)
+		return nil, fmt.Errorf("%s: it does not contain a secret: write one on each line", path)
 	}
 	return all, nil
 }

@@ -118,7 +118,7 @@ type endpoint struct {
 func (e *endpoint) take(w http.ResponseWriter, r *http.Request, format notification.Format) (Result, string) {
 	secrets, err := ReadSecrets(e.SecretFile)
 	if e.tell(err); err != nil {
-		return Unavailable, "the secrets cannot be read; the log says why"
+		return Unavailable, "the secrets cannot be read; see the log"
 	}
 	proven, signature := secrets.have(tokenOf(r)), r.Header.Get(signatureHeader)
 	if !proven && signature == "" {
@@ -134,16 +134,16 @@ func (e *endpoint) take(w http.ResponseWriter, r *http.Request, format notificat
 		return TooLarge, fmt.Sprintf("a notification has at most %d bytes", maxBody)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return Unavailable, "the body did not arrive in time; send a secret as a bearer token, and others do not compete with it"
+		return Unavailable, "the body did not arrive in time; send a secret as a bearer token to avoid competing with unauthenticated requests"
 	}
 	if err != nil {
-		return Invalid, "the body has ended too early"
+		return Invalid, "the body ended too early"
 	}
 	if !proven && !secrets.signed(body, signature) {
-		return Unauthorized, "the signature is made with no secret that is known here"
+		return Unauthorized, "the signature does not match a known secret"
 	}
 	if !e.Leads() {
-		return NotLeading, "another replica asks the registries"
+		return NotLeading, "another replica queries the registries"
 	}
 	repositories, err := format.Repositories(body, r.URL.Query().Get("registry"))
 	if err != nil {
@@ -177,7 +177,7 @@ func (e *endpoint) tell(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if text != "" && text != e.said {
-		e.Log.Error(err, "notifications of registries are refused until the secrets can be read")
+		e.Log.Error(err, "push notifications are refused until the secrets can be read")
 	}
 	e.said = text
 }

@@ -116,7 +116,7 @@ func Of(s Status, stalled time.Duration) Health {
 			return h
 		}
 	}
-	return Health{Unknown, "its status does not tell how the rollout goes"}
+	return Health{Unknown, "its status does not show how the rollout goes"}
 }
 
 // HasOlderPods reports whether a pod of an earlier template may still run. Without
@@ -143,13 +143,13 @@ func (s Status) Hand() string {
 	case !s.RollsByHand():
 		return "the workload's controller replaces its pods"
 	case s.OnDelete:
-		return "pods take it up when they are deleted (updateStrategy OnDelete)"
+		return "pods load it only after they are deleted (updateStrategy OnDelete)"
 	}
-	return fmt.Sprintf("the partition of the updateStrategy keeps %s on the earlier template until it is lowered", pods(s.Partition))
+	return fmt.Sprintf("the updateStrategy's partition keeps %s on the earlier template until you lower it", pods(s.Partition))
 }
 
 func invalid(s Status, _ time.Duration) (Health, bool) {
-	return Health{Failed, "its controller refuses the specification"}, s.Invalid
+	return Health{Failed, "its controller rejects its spec"}, s.Invalid
 }
 
 func unobserved(s Status, _ time.Duration) (Health, bool) {

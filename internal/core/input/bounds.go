@@ -17,14 +17,14 @@ const (
 // aren't.
 func Excess(ids []ID) string {
 	if len(ids) > MaxInputs {
-		return fmt.Sprintf("it asks for more than %d ConfigMaps and Secrets", MaxInputs)
+		return fmt.Sprintf("it uses or lists more than %d ConfigMaps and Secrets", MaxInputs)
 	}
 	length := 0
 	for _, id := range ids {
 		length += len(id.Name)
 	}
 	if length > MaxNames {
-		return fmt.Sprintf("it asks for ConfigMaps and Secrets whose names have more than %d KiB together", MaxNames>>10)
+		return fmt.Sprintf("the names of the ConfigMaps and Secrets that it uses or lists take more than %d KiB", MaxNames>>10)
 	}
 	return ""
 }

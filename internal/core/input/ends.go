@@ -7,37 +7,37 @@ import "cmp"
 func Ends(r Reason) string {
 	switch r {
 	case QuietWindow:
-		return "no further change for the quiet window, or the end of the maximum delay"
+		return "a quiet window without changes, or the end of the maximum delay"
 	case Held:
 		return "lockstep release, or the removal of the annotation lockstep.dev/hold"
 	case Paused:
-		return "a resume of the workload, such as kubectl rollout resume"
+		return "the workload to be resumed, for example with kubectl rollout resume"
 	case AwaitsPods:
-		return "the deletion of the last pod of an older revision"
+		return "the deletion of the last pod from an older revision"
 	case ImmutableReplaced:
-		return "the new content under a new name, or lockstep roll once no pod refers to the old"
+		return "the new content under a new name, or lockstep roll after the last pod that uses the object is gone"
 	case Missing:
-		return "the creation of the source, or a template without it"
+		return "the source to be created, or removed from the pod template"
 	case Undone:
-		return "a change of the input, a later revision, lockstep roll or lockstep release"
+		return "another version of the input, a later revision, lockstep roll or lockstep release"
 	case Contested:
-		return "another digest of the tag, another annotation, or lockstep release"
+		return "another digest of the tag, a changed annotation, or lockstep release"
 	case Unresolved:
-		return "an answer of the registry, or another annotation"
+		return "an answer from the registry, or a changed annotation"
 	case RolloutFailed:
 		return "another version, or a rollout that succeeds"
 	case Quarantined:
-		return "the next digest of the tag, or lockstep release"
+		return "the tag's next digest, or lockstep release"
 	case Evicting:
 		return "the replacement of the last pod that is older than the change"
 	case GenerationNotObserved:
-		return "the workload's own controller, as soon as it has acted"
+		return "the workload's own controller to act on the newest version"
 	case InvalidAnnotation:
-		return "the correction of the annotation"
+		return "a corrected annotation"
 	case TooManySources:
 		return "fewer sources in the template or the annotation"
 	case NoTemplate:
-		return "a pod template where the kind has it"
+		return "a pod template at the path that is configured for the kind"
 	case RecordFull:
 		return "room in the record: fewer workloads in the namespace, or fewer sources"
 	case BeyondStrategy:
@@ -45,7 +45,7 @@ func Ends(r Reason) string {
 	case NotFollowed:
 		return "the annotation lockstep.dev/reload: auto on the workload or its namespace, and a source that the workload uses or lists"
 	case ReloadFailed:
-		return "the next attempt that the API server accepts, or lockstep roll"
+		return "an attempt that the API server accepts, or lockstep roll"
 	default:
 		return cmp.Or(endsInTurn(r), endsByAnother(r))
 	}
@@ -55,13 +55,13 @@ func Ends(r Reason) string {
 func endsInTurn(r Reason) string {
 	switch r {
 	case AwaitsTurn:
-		return "its turn: the workloads before it are healthy"
+		return "its turn, after the workloads before it are healthy"
 	case AwaitsWindow:
-		return "the opening of the maintenance window"
+		return "the maintenance window to open"
 	case AwaitsWorkload:
-		return "the end of the rollout that goes first"
+		return "the workload that goes first to finish its rollout"
 	case Damped:
-		return "the end of the pause, or a quiet source"
+		return "the end of the delay, or a period without changes"
 	case VersionStopped:
 		return "another version of the source, or lockstep resume"
 	case Stopped:
@@ -76,9 +76,9 @@ func endsInTurn(r Reason) string {
 func endsByAnother(r Reason) string {
 	switch r {
 	case RecordTooNew:
-		return "the newer version of the controller"
+		return "a controller of the newer version"
 	case StrategyOff:
-		return "a controller with the strategies on pods, or lockstep.dev/strategy: template"
+		return "a controller with pod strategies, or lockstep.dev/strategy: template"
 	case ReloadOff:
 		return "a controller that follows ConfigMaps and Secrets"
 	case ImagesOff:

@@ -138,9 +138,9 @@ func (c Config) Problem(namespace, target string) string {
 	}
 	slices.Sort(allowed)
 	if len(allowed) == 0 {
-		return "this namespace may not choose a notification target"
+		return "this namespace isn't allowed to choose a notification target"
 	}
-	return "this namespace may choose the notification target " + strings.Join(allowed, " or ")
+	return "this namespace is allowed to choose the notification target " + strings.Join(allowed, " or ")
 }
 
 func number(n int) string { return strconv.Itoa(n) }

@@ -71,9 +71,9 @@ targets:
 	for _, tc := range []struct{ reason, namespace, target, want string }{
 		{"allowed", "shop", "team-a", ""},
 		{"by a pattern", "blog-en", "team-a", ""},
-		{"misspelled", "shop", "team-c", "this namespace may choose the notification target team-a or team-b"},
-		{"the administrator's", "blog-en", "ops", "this namespace may choose the notification target team-a"},
-		{"other tenants' targets are not listed", "other", "team-a", "this namespace may not choose a notification target"},
+		{"misspelled", "shop", "team-c", "this namespace is allowed to choose the notification target team-a or team-b"},
+		{"the administrator's", "blog-en", "ops", "this namespace is allowed to choose the notification target team-a"},
+		{"other tenants' targets are not listed", "other", "team-a", "this namespace isn't allowed to choose a notification target"},
 	} {
 		if got := c.Problem(tc.namespace, tc.target); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)

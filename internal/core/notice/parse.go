@@ -83,10 +83,10 @@ func Parse(text []byte) (Config, error) {
 		return Config{}, withoutValues(err)
 	}
 	if len(f.Targets) == 0 {
-		return Config{}, errors.New("targets: name at least one")
+		return Config{}, errors.New("targets: list at least one")
 	}
 	if len(f.Targets) > mostTargets || len(f.Routes) > mostRoutes {
-		return Config{}, fmt.Errorf("at most %d targets and %d routes are possible", mostTargets, mostRoutes)
+		return Config{}, fmt.Errorf("at most %d targets and %d routes are allowed", mostTargets, mostRoutes)
 	}
 	c := Config{Targets: map[string]Target{}, Batch: usualBatch}
 	if f.Batch != "" {
@@ -98,7 +98,7 @@ func Parse(text []byte) (Config, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Targets)) {
 		if !targetName().MatchString(name) {
-			return Config{}, errors.New("targets: a name has up to 63 lower-case letters, digits and hyphens; one has others")
+			return Config{}, errors.New("targets: a name consists of up to 63 lower-case letters, digits and hyphens; one doesn't")
 		}
 		t, err := f.Targets[name].parse(name)
 		if err != nil {
@@ -150,9 +150,9 @@ func withoutValues(err error) error {
 		case strings.Contains(message, "not found in type"):
 			lines = append(lines, line+" has an unknown field")
 		case strings.Contains(message, "already defined"):
-			lines = append(lines, line+" gives a field twice")
+			lines = append(lines, line+" sets a field twice")
 		case strings.Contains(message, "cannot unmarshal"):
-			lines = append(lines, line+" has a value of another type than its field")
+			lines = append(lines, line+" has a value of the wrong type")
 		default:
 			lines = append(lines, line+" isn't YAML")
 		}
@@ -173,7 +173,7 @@ func (a addresses) kinds() map[Kind]Hidden {
 func (t target) parse(name string) (Target, error) {
 	kinds := t.kinds()
 	if len(kinds) != 1 {
-		return Target{}, errors.New("give exactly one of slack, teams, googleChat, discord, alertmanager, pagerduty and webhook")
+		return Target{}, errors.New("set exactly one of slack, teams, googleChat, discord, alertmanager, pagerduty and webhook")
 	}
 	parsed := Target{
 		Name: name, Token: t.Token, HMAC: t.HMAC, Headers: t.Headers, CA: t.CA,
@@ -237,17 +237,17 @@ func (t target) check(parsed *Target) error {
 	}
 	for name, value := range t.Headers {
 		if !isHeader(name, string(value)) {
-			return errors.New("headers: one isn't a header that can be set")
+			return errors.New("headers: one entry isn't a header that can be set")
 		}
 	}
 	if !isLine(string(t.Token)) {
-		return errors.New("token: it has characters that a header can't have")
+		return errors.New("token: it contains characters that a header can't contain")
 	}
 	if unknown := unknownField(t.Template); unknown {
-		return errors.New("template: it has an unknown field; known are " + strings.Join(fieldNames(), ", "))
+		return errors.New("template: it uses an unknown field; known fields: " + strings.Join(fieldNames(), ", "))
 	}
 	if !arePatterns(t.Namespaces) {
-		return errors.New("namespaces: one isn't a pattern")
+		return errors.New("namespaces: one entry isn't a valid pattern")
 	}
 	var err error
 	parsed.Severities, err = severities(t.Severity)
@@ -290,21 +290,21 @@ func severities(given []string) ([]Severity, error) {
 func (r route) parse(c Config) (Route, error) {
 	parsed := Route{To: r.To, Namespaces: r.Namespace}
 	if len(r.To) == 0 {
-		return Route{}, errors.New("to: name at least one target")
+		return Route{}, errors.New("to: list at least one target")
 	}
 	for _, name := range r.To {
 		if _, known := c.Targets[name]; !known {
-			return Route{}, errors.New("to: one isn't the name of a target")
+			return Route{}, errors.New("to: one entry isn't the name of a target")
 		}
 	}
 	for _, reason := range r.Reason {
 		if input.MeaningOf(input.Reason(reason)) == "" {
-			return Route{}, errors.New("reason: one isn't a reason of Lockstep, such as VersionStopped")
+			return Route{}, errors.New("reason: one entry isn't a Lockstep reason, such as VersionStopped")
 		}
 		parsed.Reasons = append(parsed.Reasons, input.Reason(reason))
 	}
 	if !arePatterns(r.Namespace) {
-		return Route{}, errors.New("namespace: one isn't a pattern")
+		return Route{}, errors.New("namespace: one entry isn't a valid pattern")
 	}
 	var err error
 	parsed.Severities, err = severities(r.Severity)

@@ -31,7 +31,7 @@ func distribution(body []byte, registry string) ([]string, error) {
 		return nil, notJSON()
 	}
 	if envelope.Events == nil {
-		return nil, errors.New("it has no events")
+		return nil, errors.New("it doesn't contain events")
 	}
 	var images []string
 	for _, e := range envelope.Events {
@@ -53,7 +53,7 @@ func dockerHub(body []byte, registry string) ([]string, error) {
 		return nil, notJSON()
 	}
 	if push.Repository.Name == "" {
-		return nil, errors.New("it has no repository.repo_name")
+		return nil, errors.New("repository.repo_name is missing")
 	}
 	return []string{cmp.Or(registry, "docker.io") + "/" + push.Repository.Name}, nil
 }
@@ -97,10 +97,10 @@ func generic(body []byte, _ string) ([]string, error) {
 		return nil, notJSON()
 	}
 	if push.Image == "" {
-		return nil, errors.New(`it has no "image"`)
+		return nil, errors.New(`"image" is missing`)
 	}
 	return []string{push.Image}, nil
 }
 
 // notJSON reports that without quoting the body.
-func notJSON() error { return errors.New("it is not the JSON of this format") }
+func notJSON() error { return errors.New("it isn't JSON in this format") }

@@ -34,7 +34,7 @@ func (r *report) misplaced(at Metadata, key, where string) {
 	if slices.Contains(settings.LabelsForSources(), key) {
 		what = Labels
 	}
-	r.add(MisplacedKey, at, key, fmt.Sprintf("%s %s has no meaning on %s; it is for the %s of a %s", at.singular(), key, where, what, home(key)))
+	r.add(MisplacedKey, at, key, fmt.Sprintf("%s %s has no effect on %s; it belongs in the %s of a %s", at.singular(), key, where, what, home(key)))
 }
 
 // home names the objects that a key is for, as the reference does.

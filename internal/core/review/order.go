@@ -34,7 +34,7 @@ func OfOrder(all []Order, missing string) [][]Mistake {
 			}
 		}
 		if cycle, _ := spread.Cycle(w.Name, w.among(all)); cycle != nil {
-			r.add(Contradiction, Annotations, settings.After, fmt.Sprintf("annotation %s: %s is a cycle; one of them doesn't wait", settings.After, strings.Join(append(cycle, w.Name), " -> ")))
+			r.add(Contradiction, Annotations, settings.After, fmt.Sprintf("annotation %s: %s is a cycle, so one of them doesn't wait", settings.After, strings.Join(append(cycle, w.Name), " -> ")))
 		}
 		found[i] = r.all
 	}

@@ -156,7 +156,7 @@ func (r *report) sorted() []Mistake {
 func (r *report) containers(w Workload, intent settings.Intent) {
 	for _, image := range intent.Images {
 		if !slices.Contains(w.Containers, image.Container) {
-			r.add(UnknownContainer, Annotations, image.Key(), fmt.Sprintf("annotation %s: the pod template has no container %q%s",
+			r.add(UnknownContainer, Annotations, image.Key(), fmt.Sprintf("annotation %s: the pod template doesn't contain a container %q%s",
 				image.Key(), image.Container, r.hint("", image.Container, w.Containers)))
 		}
 	}
@@ -166,7 +166,7 @@ func (r *report) containers(w Workload, intent settings.Intent) {
 func (r *report) nothing(w Workload, intent settings.Intent) {
 	_, asks := w.Annotations[settings.Reload]
 	if asks && intent.Mode == settings.Follow && intent.Auto && len(intent.Listed) == 0 && len(w.Refs) == 0 {
-		r.add(NothingToFollow, Annotations, settings.Reload, fmt.Sprintf("annotation %s: the pod template uses no ConfigMap and no Secret, so that there is nothing to follow", settings.Reload))
+		r.add(NothingToFollow, Annotations, settings.Reload, fmt.Sprintf("annotation %s: the pod template doesn't use a ConfigMap or Secret, so there is nothing to follow", settings.Reload))
 	}
 }
 
@@ -183,7 +183,7 @@ func (r *report) refreshes(w Workload, intent settings.Intent) {
 	}
 	if len(beyond) > 0 {
 		r.add(Contradiction, Annotations, settings.Strategy, fmt.Sprintf(
-			"annotation %s: a refresh does not reach %s, which is read as environment or by sub-path: use evict or template", settings.Strategy, strings.Join(beyond, ", ")))
+			"annotation %s: a refresh does not reach %s, which is read as environment variables or by subPath; use evict or template", settings.Strategy, strings.Join(beyond, ", ")))
 	}
 }
 
@@ -191,7 +191,7 @@ func (r *report) refreshes(w Workload, intent settings.Intent) {
 func (r *report) contradictions(annotations map[string]string, intent settings.Intent) {
 	if intent.Strategy != settings.StrategyTemplate && len(intent.Images) > 0 {
 		r.add(Contradiction, Annotations, settings.Strategy, fmt.Sprintf(
-			"annotation %s: %s does not change the pod template, and an image comes with it: %s is never delivered; use template", settings.Strategy, intent.Strategy, intent.Images[0].Key()))
+			"annotation %s: %s does not change the pod template, so %s has no effect; use template", settings.Strategy, intent.Strategy, intent.Images[0].Key()))
 	}
 	if _, set := annotations[settings.Enforce]; set && len(intent.Images)+len(intent.Mistakes.Refused) == 0 {
 		r.add(Contradiction, Annotations, settings.Enforce, fmt.Sprintf("annotation %s has no effect without %sCONTAINER", settings.Enforce, settings.ImagePrefix))
@@ -201,7 +201,7 @@ func (r *report) contradictions(annotations map[string]string, intent settings.I
 	}
 	for _, key := range []string{settings.Quiet, settings.Strategy, settings.Release} {
 		if _, set := annotations[key]; set {
-			r.add(Contradiction, Annotations, key, fmt.Sprintf("annotation %s has no effect: nothing is followed, because %s is never", key, settings.Reload))
+			r.add(Contradiction, Annotations, key, fmt.Sprintf("annotation %s has no effect, because %s is never", key, settings.Reload))
 		}
 	}
 }

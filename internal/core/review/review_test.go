@@ -43,7 +43,7 @@ func TestOfWorkload(t *testing.T) {
 			`error InvalidValue annotations: annotation lockstep.dev/window: "0 2 * * *" is not understood: "0 2 * * *" has 5 fields: write five fields of a cron expression, a duration and…; accepted: a cron expression, a duration and a time zone, such as 0 2 * * 1-5 2h Europe/Berlin, or always`,
 		}},
 		"After": {"it is no name", review.Workload{Annotations: set(settings.After, "db")}, []string{
-			`error InvalidValue annotations: annotation lockstep.dev/after: "db" is not understood: "db" isn't KIND/NAME; accepted: up to 8 workloads of the same namespace, such as deployment/db, statefulset/cache`,
+			`error InvalidValue annotations: annotation lockstep.dev/after: "db" is not understood: "db" isn't KIND/NAME; accepted: up to 8 workloads in the same namespace, such as deployment/db, statefulset/cache`,
 		}},
 		"Misspelt": {"a letter is missing", review.Workload{Annotations: set("lockstep.dev/relod", "auto")}, []string{
 			"error UnknownKey annotations: annotation lockstep.dev/relod is unknown and has no effect; did you mean lockstep.dev/reload?",
@@ -64,47 +64,47 @@ func TestOfWorkload(t *testing.T) {
 			"error UnknownKey annotations: annotation what.lockstep.dev/x is unknown and has no effect",
 		}},
 		"OnTemplate": {"the controller reads the workload's own annotations", review.Workload{TemplateAnnotations: set(settings.Reload, "auto"), TemplateLabels: set(settings.Quiet, "1s")}, []string{
-			"error MisplacedKey template annotations: annotation lockstep.dev/reload has no meaning on a pod template; it is for the annotations of a workload, namespace, ConfigMap or Secret",
-			"error MisplacedKey template labels: label lockstep.dev/quiet has no meaning on a pod template; it is for the annotations of a workload",
+			"error MisplacedKey template annotations: annotation lockstep.dev/reload has no effect on a pod template; it belongs in the annotations of a workload, namespace, ConfigMap or Secret",
+			"error MisplacedKey template labels: label lockstep.dev/quiet has no effect on a pod template; it belongs in the annotations of a workload",
 		}},
 		"Label": {"a label is not read", review.Workload{Labels: set(settings.Reload, "auto")}, []string{
-			"error MisplacedKey labels: label lockstep.dev/reload has no meaning on a Deployment; it is for the annotations of a workload, namespace, ConfigMap or Secret",
+			"error MisplacedKey labels: label lockstep.dev/reload has no effect on a Deployment; it belongs in the annotations of a workload, namespace, ConfigMap or Secret",
 		}},
 		"Revisioned": {"a label of sources", review.Workload{Annotations: set(settings.Revisioned, "true")}, []string{
-			"error MisplacedKey annotations: annotation lockstep.dev/revisioned has no meaning on a Deployment; it is for the labels of a ConfigMap or Secret",
+			"error MisplacedKey annotations: annotation lockstep.dev/revisioned has no effect on a Deployment; it belongs in the labels of a ConfigMap or Secret",
 		}},
 		"Exported": {"kubectl get -o yaml of a workload that was moved", review.Workload{Annotations: set(settings.RolledOutBy, "lockstep-system"), TemplateAnnotations: set(settings.Inputs, "configmap/app~1")}, []string{
 			"warning WrittenByLockstep annotations: annotation lockstep.dev/moved-by is written by Lockstep: leave it out",
 			"warning WrittenByLockstep template annotations: annotation lockstep.dev/inputs is written by Lockstep: leave it out",
 		}},
 		"Values": {"each value that the controller does not understand", review.Workload{Annotations: map[string]string{settings.Quiet: "10", settings.Strategy: "restart"}}, []string{
-			`error InvalidValue annotations: annotation lockstep.dev/quiet: "10" is not understood; accepted: a duration such as 10s or 2m, not negative`,
+			`error InvalidValue annotations: annotation lockstep.dev/quiet: "10" is not understood; accepted: a non-negative duration such as 10s or 2m`,
 			`error InvalidValue annotations: annotation lockstep.dev/strategy: "restart" is not understood; accepted: template, evict or refresh`,
 		}},
 		"Images": {"specs, platforms and containers", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{
 			settings.ImagePrefix + "web": "nginx", settings.ImagePrefix + "wbe": "nginx:1", settings.PlatformPrefix + "other": "linux/arm64",
 		}}, []string{
-			`error UnknownContainer annotations: annotation image.lockstep.dev/wbe: the pod template has no container "wbe"; did you mean web?`,
-			`error InvalidImage annotations: annotation image.lockstep.dev/web: "nginx" names no tag: write one behind a colon, such as app:latest or app:1.4.*`,
+			`error UnknownContainer annotations: annotation image.lockstep.dev/wbe: the pod template doesn't contain a container "wbe"; did you mean web?`,
+			`error InvalidImage annotations: annotation image.lockstep.dev/web: "nginx" doesn't name a tag: add one after a colon, such as app:latest or app:1.4.*`,
 			"error InvalidImage annotations: annotation platform.lockstep.dev/other has no effect without image.lockstep.dev/other",
 		}},
 		"NoContainerNamed": {"the key ends too early", review.Workload{Annotations: set(settings.ImagePrefix, "nginx:1")}, []string{
 			"error UnknownKey annotations: annotation image.lockstep.dev/ is unknown and has no effect",
-			`error UnknownContainer annotations: annotation image.lockstep.dev/: the pod template has no container ""`,
+			`error UnknownContainer annotations: annotation image.lockstep.dev/: the pod template doesn't contain a container ""`,
 		}},
 		"NothingToFollow": {"auto follows what is referenced", review.Workload{Annotations: set(settings.Reload, "auto")}, []string{
-			"warning NothingToFollow annotations: annotation lockstep.dev/reload: the pod template uses no ConfigMap and no Secret, so that there is nothing to follow",
+			"warning NothingToFollow annotations: annotation lockstep.dev/reload: the pod template doesn't use a ConfigMap or Secret, so there is nothing to follow",
 		}},
 		"Partial": {"the template is that of another object", review.Workload{Partial: true, Annotations: map[string]string{settings.Reload: "auto", settings.ImagePrefix + "web": "nginx:1"}}, nil},
-		"NoTemplate": {"it cannot be followed", review.Workload{NoTemplate: "spec.template is no pod template", Annotations: set(settings.Reload, "auto")}, []string{
-			"error NoTemplate : spec.template is no pod template",
+		"NoTemplate": {"it cannot be followed", review.Workload{NoTemplate: "spec.template isn't a pod template", Annotations: set(settings.Reload, "auto")}, []string{
+			"error NoTemplate : spec.template isn't a pod template",
 		}},
-		"NoTemplateNoWish": {"an object that does not ask", review.Workload{NoTemplate: "spec.template is no pod template"}, nil},
+		"NoTemplateNoWish": {"an object that does not ask", review.Workload{NoTemplate: "spec.template isn't a pod template"}, nil},
 		"TooMany": {"the controller leaves it alone", review.Workload{Refs: []podrefs.Ref{mounted}, Annotations: set(settings.Reload, strings.Repeat("configmap/a*,", 65))}, []string{
-			"error TooManySources annotations: annotation lockstep.dev/reload has more than 64 patterns",
+			"error TooManySources annotations: annotation lockstep.dev/reload contains more than 64 patterns",
 		}},
 		"EvictImage": {"an image comes with the template", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Strategy: "evict", settings.ImagePrefix + "web": "nginx:1"}}, []string{
-			"warning Contradiction annotations: annotation lockstep.dev/strategy: evict does not change the pod template, and an image comes with it: image.lockstep.dev/web is never delivered; use template",
+			"warning Contradiction annotations: annotation lockstep.dev/strategy: evict does not change the pod template, so image.lockstep.dev/web has no effect; use template",
 		}},
 		"Enforce": {"there is an image", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Enforce: "true", settings.ImagePrefix + "web": "nginx:1"}}, nil},
 		"EnforceNoImage": {"there is none", review.Workload{Annotations: set(settings.Enforce, "true")}, []string{
@@ -114,13 +114,13 @@ func TestOfWorkload(t *testing.T) {
 			`error InvalidValue annotations: annotation lockstep.dev/enforce: "maybe" is not understood; accepted: true or false`,
 		}},
 		"EnforceLabel": {"a label is not read", review.Workload{Labels: set(settings.Enforce, "true")}, []string{
-			"error MisplacedKey labels: label lockstep.dev/enforce has no meaning on a Deployment; it is for the annotations of a workload",
+			"error MisplacedKey labels: label lockstep.dev/enforce has no effect on a Deployment; it belongs in the annotations of a workload",
 		}},
 		"RefreshEnv": {"no refresh reaches an environment", review.Workload{Refs: []podrefs.Ref{mounted, env}, Annotations: set(settings.Strategy, "refresh")}, []string{
-			"warning Contradiction annotations: annotation lockstep.dev/strategy: a refresh does not reach secret/db, which is read as environment or by sub-path: use evict or template",
+			"warning Contradiction annotations: annotation lockstep.dev/strategy: a refresh does not reach secret/db, which is read as environment variables or by subPath; use evict or template",
 		}},
 		"NeverAndQuiet": {"nothing is followed", review.Workload{Annotations: map[string]string{settings.Reload: "never", settings.Quiet: "1s"}}, []string{
-			"warning Contradiction annotations: annotation lockstep.dev/quiet has no effect: nothing is followed, because lockstep.dev/reload is never",
+			"warning Contradiction annotations: annotation lockstep.dev/quiet has no effect, because lockstep.dev/reload is never",
 		}},
 		"NeverButImage": {"images have nothing to do with reload", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Reload: "never", settings.Quiet: "1s", settings.ImagePrefix + "web": "nginx:1"}}, nil},
 	}
@@ -145,7 +145,7 @@ func TestOfOthers(t *testing.T) {
 		"Namespace": {"what a namespace can say", review.OfNamespace(map[string]string{settings.Reload: "auto", settings.Observe: "true"}, nil, commandline.Nearest), nil},
 		"NamespaceWrong": {"a list is for workloads", review.OfNamespace(map[string]string{settings.Reload: "configmap/a", settings.Observe: "yes", settings.Quiet: "1s"}, nil, commandline.Nearest), []string{
 			`error InvalidValue annotations: annotation lockstep.dev/observe: "yes" is not understood; accepted: true or false`,
-			"error MisplacedKey annotations: annotation lockstep.dev/quiet has no meaning on a Namespace; it is for the annotations of a workload",
+			"error MisplacedKey annotations: annotation lockstep.dev/quiet has no effect on a Namespace; it belongs in the annotations of a workload",
 			`error InvalidValue annotations: annotation lockstep.dev/reload: "configmap/a" is not understood; accepted: auto or never`,
 		}},
 		"Source": {"what a source can say", review.OfSource("ConfigMap", map[string]string{settings.Reload: "never", settings.Hold: "audit"}, set(settings.Revisioned, "true"), commandline.Nearest), nil},
@@ -154,7 +154,7 @@ func TestOfOthers(t *testing.T) {
 			`error InvalidValue labels: label lockstep.dev/revisioned: "yes" has no effect; accepted: true`,
 		}},
 		"Service": {"what Lockstep does not look at", review.OfOther("Service", set(settings.ImagePrefix+"web", "nginx:1"), nil, commandline.Nearest), []string{
-			"error MisplacedKey annotations: annotation image.lockstep.dev/web has no meaning on a Service; it is for the annotations of a workload",
+			"error MisplacedKey annotations: annotation image.lockstep.dev/web has no effect on a Service; it belongs in the annotations of a workload",
 		}},
 	}
 	for name, tc := range cases {

@@ -43,20 +43,20 @@ type Explanation struct {
 // Explanations lists every rule with what it finds.
 func Explanations() []Explanation {
 	return []Explanation{
-		{UnknownKey, Error, "An annotation or label begins like one of Lockstep's, or almost, and there is no such key. Lockstep ignores it."},
-		{MisplacedKey, Error, "A key of Lockstep's is where it has no meaning: on the pod template, on another kind of object, or as a label instead of an annotation."},
-		{WrittenByLockstep, Warning, "The file has a key that Lockstep writes. Leave it out: it tells what was given to a workload."},
-		{InvalidValue, Error, "The value of an annotation cannot be understood. Lockstep leaves such a workload alone; on a ConfigMap, a Secret or a namespace the annotation has no effect, but for `lockstep.dev/observe`, which then counts as `true`. `lockstep.dev/window`, `after`, `first` and `resume` have no effect then on a workload either, and it is followed."},
-		{NoCounterpart, Warning, "An annotation of another tool, whose annotations Lockstep was asked to read, has no counterpart. The message says what Lockstep does instead."},
-		{InvalidImage, Error, "An annotation about an image cannot be understood: the repository, the spec of the tags or the platform."},
-		{UnknownContainer, Error, "An annotation about an image names a container that the pod template does not have."},
-		{TooManySources, Error, "`lockstep.dev/reload` lists more than Lockstep reads. It leaves the workload alone."},
-		{Contradiction, Warning, "Two settings exclude each other, or one has no effect beside the other; or workloads wait for each other with `lockstep.dev/after`."},
-		{NothingToFollow, Warning, "The workload asks to be followed, and its pod template uses no ConfigMap and no Secret."},
-		{NoTemplate, Error, "The object has no pod template where its kind has one, so that Lockstep cannot follow it."},
-		{MissingReference, Warning, "A workload needs a ConfigMap or Secret that does not exist, or `lockstep.dev/after` names a workload that does not. For `lockstep lint` that means in none of the files: a warning, because the cluster may have it, or an error if the files are said to be complete."},
-		{WrongType, Error, "The value of an annotation or label is no string, such as `true` or `1` without quotes, or a field of a workload has a value of another type. The API server refuses the object."},
-		{DuplicateKey, Error, "A key is there twice in one place of the file. Only one of them counts, and most programs do not say which."},
+		{UnknownKey, Error, "An annotation or label looks like one of Lockstep's, but Lockstep doesn't know the key and ignores it."},
+		{MisplacedKey, Error, "A Lockstep key is in a place where it has no effect: on the pod template, on another kind of object, or as a label instead of an annotation."},
+		{WrittenByLockstep, Warning, "The file contains a key that Lockstep writes itself, to note the versions delivered to a workload. Remove it."},
+		{InvalidValue, Error, "Lockstep doesn't understand the value of an annotation. It leaves such a workload alone. On a ConfigMap, a Secret or a namespace the annotation has no effect, except `lockstep.dev/observe`, which then counts as `true`. An invalid `lockstep.dev/window`, `after`, `first` or `resume` on a workload has no effect either, and Lockstep follows the workload."},
+		{NoCounterpart, Warning, "Lockstep is configured to read another tool's annotations, and one of them has no counterpart. The message explains what Lockstep does instead."},
+		{InvalidImage, Error, "Lockstep doesn't understand an image annotation: the repository, the tag spec or the platform."},
+		{UnknownContainer, Error, "An image annotation names a container that isn't in the pod template."},
+		{TooManySources, Error, "`lockstep.dev/reload` lists more than Lockstep reads. Lockstep leaves the workload alone."},
+		{Contradiction, Warning, "Two settings exclude each other, one setting makes another one ineffective, or workloads wait for each other with `lockstep.dev/after`."},
+		{NothingToFollow, Warning, "The workload requests to be followed, but its pod template doesn't use a ConfigMap or Secret."},
+		{NoTemplate, Error, "The object doesn't have a pod template at the path that is configured for its kind, so Lockstep can't follow it."},
+		{MissingReference, Warning, "A workload needs a ConfigMap or Secret that doesn't exist, or `lockstep.dev/after` names a workload that doesn't exist. `lockstep lint` looks in the files only: it warns, because the object may exist in the cluster, or reports an error if you declare the files complete."},
+		{WrongType, Error, "The value of an annotation or label isn't a string, such as `true` or `1` without quotes, or a workload field has a value of the wrong type. The API server refuses the object."},
+		{DuplicateKey, Error, "A key appears twice in the same map. Only one of them counts, and most programs don't report which."},
 	}
 }
 

@@ -18,8 +18,8 @@ const (
 
 const (
 	rampOff            = "off"
-	acceptedAfter      = "up to 8 workloads of the same namespace, such as deployment/db, statefulset/cache"
-	acceptedMaxRolling = "a number from 1 on"
+	acceptedAfter      = "up to 8 workloads in the same namespace, such as deployment/db, statefulset/cache"
+	acceptedMaxRolling = "a number, at least 1"
 	acceptedNotify     = "the name of a target that the administrator allows for the namespace"
 	acceptedResume     = "versions such as 77ab01c9de, as \"lockstep resume\" writes them"
 	acceptedWindow     = "a cron expression, a duration and a time zone, such as 0 2 * * 1-5 2h Europe/Berlin, or always"
@@ -106,7 +106,7 @@ func (in *Intent) readWindow(annotations map[string]string, on Place, problems *
 	switch text, set := annotations[Window]; {
 	case !set:
 	case len(text) > maxValue:
-		*problems = append(*problems, WindowProblem(text, fmt.Errorf("it has more than %d KiB", maxValue>>10)))
+		*problems = append(*problems, WindowProblem(text, fmt.Errorf("it is longer than %d KiB", maxValue>>10)))
 	default:
 		in.Windows = append(in.Windows, Placed{on, strings.TrimSpace(text)})
 	}

@@ -27,7 +27,7 @@ func TestImages(t *testing.T) {
 		"NotTheDefault":    {reason: "the workload names another one", annotations: map[string]string{web: "nginx:1", webPlatform: "linux/arm64"}, platform: "linux/amd64", want: []string{"web nginx:1 linux/arm64"}},
 		"Index":            {reason: "the workload wants the index all the same", annotations: map[string]string{web: "nginx:1", webPlatform: " index"}, platform: "linux/amd64", want: []string{"web nginx:1 "}},
 		"EmptyPlatform":    {reason: "an empty one is a mistake", annotations: map[string]string{web: "nginx:1", webPlatform: ""}, platform: "linux/amd64", refused: []string{webPlatform}},
-		"BadSpec":          {reason: "one bad annotation does not block the others", annotations: map[string]string{web: "nginx", side: "side:1"}, want: []string{"side side:1 "}, refused: []string{web + `: "nginx" names no tag`}},
+		"BadSpec":          {reason: "one bad annotation does not block the others", annotations: map[string]string{web: "nginx", side: "side:1"}, want: []string{"side side:1 "}, refused: []string{web + `: "nginx" doesn't name a tag`}},
 		"Digest":           {reason: "a digest never changes", annotations: map[string]string{web: "nginx@sha256:" + strings.Repeat("a", 64)}, refused: []string{"names a digest"}},
 		"BadPlatform":      {reason: "another platform is no guess to make", annotations: map[string]string{web: "nginx:1", webPlatform: "arm64"}, refused: []string{webPlatform + `: "arm64" is not understood`}},
 		"PlatformAlone":    {reason: "there is nothing to choose from", annotations: map[string]string{webPlatform: "linux/arm64"}, refused: []string{"has no effect without " + web}},

@@ -80,9 +80,9 @@ func TooManyContainerKeys(annotations map[string]string, is func(key string) boo
 	}
 	switch {
 	case count > maxContainerKeys:
-		return fmt.Sprintf("it has more than %d annotations that name a container", maxContainerKeys)
+		return fmt.Sprintf("more than %d of its annotations name a container", maxContainerKeys)
 	case size > maxContainers:
-		return fmt.Sprintf("its annotations that name containers or list sources have more than %d KiB together", maxContainers>>10)
+		return fmt.Sprintf("its annotations that name containers or list sources take more than %d KiB", maxContainers>>10)
 	}
 	return ""
 }

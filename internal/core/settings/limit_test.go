@@ -27,13 +27,13 @@ func TestLimit(t *testing.T) {
 		annotations map[string]string
 		says        string // in TooMany or a mistake
 	}{
-		"Reload":     {"a list that is too long", map[string]string{settings.Reload: long}, "lockstep.dev/reload has more than 20 KiB"},
+		"Reload":     {"a list that is too long", map[string]string{settings.Reload: long}, "lockstep.dev/reload is longer than 20 KiB"},
 		"Quiet":      {"another value that is too long", map[string]string{settings.Quiet: long}, "is not understood"},
-		"Image":      {"an image that is too long", map[string]string{settings.ImagePrefix + "app": "app:" + long}, "more than 16 KiB together"},
+		"Image":      {"an image that is too long", map[string]string{settings.ImagePrefix + "app": "app:" + long}, "take more than 16 KiB"},
 		"LongImage":  {"an image that is too long for its parser", map[string]string{settings.ImagePrefix + "app": "app:" + long[:2000]}, "image.lockstep.dev/app"},
-		"LongImages": {"images that are too long together", many(128, settings.ImagePrefix+"c", "app:"+long[:1000]), "more than 16 KiB together"},
-		"Containers": {"thousands of containers", many(9000, settings.ImagePrefix+"c", "app:1.*"), "more than 128 annotations that name a container"},
-		"Platforms":  {"thousands of platforms", many(9000, settings.PlatformPrefix+"c", "linux/amd64"), "more than 128 annotations that name a container"},
+		"LongImages": {"images that are too long together", many(128, settings.ImagePrefix+"c", "app:"+long[:1000]), "take more than 16 KiB"},
+		"Containers": {"thousands of containers", many(9000, settings.ImagePrefix+"c", "app:1.*"), "more than 128 of its annotations name a container"},
+		"Platforms":  {"thousands of platforms", many(9000, settings.PlatformPrefix+"c", "linux/amd64"), "more than 128 of its annotations name a container"},
 		"Misspelt":   {"thousands of unknown keys", many(9000, settings.Prefix+"relaod", long[:20]), "lockstep.dev/relaod0"},
 		"LongValues": {"unknown keys with long values", many(16, settings.Prefix+"relaod", long), "lockstep.dev/relaod0"},
 	}

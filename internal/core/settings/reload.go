@@ -94,7 +94,7 @@ func (in *Intent) readReload(annotations map[string]string) {
 	}
 	in.Mode = Follow
 	if len(value) > maxReload {
-		in.Mistakes.TooMany = fmt.Sprintf("annotation %s has more than %d KiB", Reload, maxReload>>10)
+		in.Mistakes.TooMany = fmt.Sprintf("annotation %s is longer than %d KiB", Reload, maxReload>>10)
 		return
 	}
 	in.readList(value)
@@ -129,13 +129,13 @@ func (in *Intent) readList(value string) {
 		}
 		switch {
 		case each > MaxStarsEach:
-			in.Mistakes.TooMany = fmt.Sprintf("annotation %s has a pattern with more than %d stars", Reload, MaxStarsEach)
+			in.Mistakes.TooMany = fmt.Sprintf("annotation %s contains a pattern with more than %d stars", Reload, MaxStarsEach)
 		case patterns > MaxPatterns:
-			in.Mistakes.TooMany = fmt.Sprintf("annotation %s has more than %d patterns", Reload, MaxPatterns)
+			in.Mistakes.TooMany = fmt.Sprintf("annotation %s contains more than %d patterns", Reload, MaxPatterns)
 		case stars > MaxStars:
-			in.Mistakes.TooMany = fmt.Sprintf("annotation %s has more than %d patterns that begin with a star, and each of them is compared with every name", Reload, MaxStars)
+			in.Mistakes.TooMany = fmt.Sprintf("annotation %s contains more than %d patterns that begin with a star, and Lockstep compares each of them with every name", Reload, MaxStars)
 		case elements > maxElements:
-			in.Mistakes.TooMany = fmt.Sprintf("annotation %s has more than %d elements", Reload, maxElements)
+			in.Mistakes.TooMany = fmt.Sprintf("annotation %s lists more than %d elements", Reload, maxElements)
 		default:
 			continue
 		}

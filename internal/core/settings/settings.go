@@ -121,10 +121,10 @@ type Defaults struct {
 }
 
 const (
-	acceptedReload   = "auto, search, never, or a list such as configmap/app, secret/db-*, !secret/db-tls (auto and search may be elements of it)"
+	acceptedReload   = "auto, search, never, or a list such as configmap/app, secret/db-*, !secret/db-tls (which may include auto and search)"
 	acceptedScope    = "auto or never"
 	acceptedSource   = "auto, match or never"
-	acceptedDuration = "a duration such as 10s or 2m, not negative"
+	acceptedDuration = "a non-negative duration such as 10s or 2m"
 	acceptedBool     = "true or false"
 	acceptedStrategy = "template, evict or refresh"
 	acceptedRelease  = "a resource version of the workload, as \"lockstep release\" writes it"

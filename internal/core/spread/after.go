@@ -10,7 +10,7 @@ import (
 // changes that are due for it. If the named one can't be waited for, ignored describes why.
 func Before(named string, changes []*Spread, known func(id string) bool) (wait bool, ignored string) {
 	if !known(named) {
-		return false, "does not exist, or is not followed"
+		return false, "doesn't exist or isn't followed"
 	}
 	for _, s := range changes {
 		m, uses := s.Member(named)

@@ -18,7 +18,7 @@ func TestBefore(t *testing.T) {
 		wait     bool
 		ignored  string
 	}{
-		"Missing":     {"it doesn't exist", "", "", false, "does not exist, or is not followed"},
+		"Missing":     {"it doesn't exist", "", "", false, "doesn't exist or isn't followed"},
 		"NoUser":      {"it doesn't use the change", "shop/web:ready", "", false, ""},
 		"Due":         {"it will get the change", "shop/db:due", "", true, ""},
 		"Ready":       {"it waits for its turn", "shop/db:ready", "", true, ""},

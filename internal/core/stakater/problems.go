@@ -31,7 +31,7 @@ func (w Words) Problems(on Workload, kind string) []string {
 	if period, ok := on.Annotations[w.Keys.PausePeriod]; ok {
 		switch {
 		case kind != "Deployment":
-			found.add(w.Keys.PausePeriod, "only a Deployment is paused")
+			found.add(w.Keys.PausePeriod, "Reloader pauses only Deployments")
 		case w.Pause(on.Annotations) == 0:
 			found.add(w.Keys.PausePeriod, quote(period)+" isn't a positive duration such as 30s")
 		}

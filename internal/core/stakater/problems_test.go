@@ -81,7 +81,7 @@ func TestProblems(t *testing.T) {
 		"a period of another kind": {
 			annotations{pausePeriod: "30s"},
 			nil, "StatefulSet",
-			[]string{pausePeriod + `: only a Deployment is paused`},
+			[]string{pausePeriod + `: Reloader pauses only Deployments`},
 		},
 		"a period in the template": {nil, annotations{pausePeriod: "x"}, "Deployment", nil},
 		"a heavy pattern": {

@@ -26,10 +26,10 @@ const (
 	insteadOfJob     = "Lockstep doesn't run a Job again; the next Job reads the current content"
 	insteadOfCronJob = "Lockstep doesn't start a Job when content changes; the next scheduled Job reads the current content"
 	insteadOfClass   = "Lockstep doesn't follow SecretProviderClasses"
-	insteadOfPause   = "Lockstep doesn't pause Deployments; " + settings.Quiet + " gathers changes before a rollout, and " + settings.Window + " limits when one may begin"
+	insteadOfPause   = "Lockstep doesn't pause Deployments; " + settings.Quiet + " gathers changes before a rollout, and " + settings.Window + " limits when one may start"
 	insteadOfPaused  = "Lockstep doesn't resume Deployments that Reloader paused; do it with \"kubectl rollout resume\""
 	insteadOfRestart = "Lockstep changes the pod template and doesn't write restartAt; " + settings.Strategy + ": evict replaces pods and leaves the template alone"
-	insteadOfSearch  = "Lockstep can't search for sources of one kind beside auto for the other kind; list these sources"
+	insteadOfSearch  = "Lockstep can't combine search for one kind of source with auto for the other kind; list these sources"
 	insteadOfIgnore  = "a workload that lists the source by its exact name still follows it"
 )
 
@@ -208,7 +208,7 @@ func (t Translator) named(tr settings.Translation, kind Type, list string) []str
 		}
 	}
 	if len(lost) > 0 {
-		tr.Lost[t.Words.Keys.of(kind).named] = fmt.Sprintf("%s can't be written as a name, or as a pattern in which * stands for any characters; list the names", strings.Join(lost, ", "))
+		tr.Lost[t.Words.Keys.of(kind).named] = fmt.Sprintf("%s can't be written as a name or as a pattern in which * stands for any characters; list the names", strings.Join(lost, ", "))
 	}
 	return all
 }

@@ -57,7 +57,7 @@ func TestTranslateWorkload(t *testing.T) {
 			reason: "nothing is left to follow", own: map[string]string{"secret." + domain + "/reload": "(a|b)"},
 			lost: `secret.` + domain + `/reload: "(a|b)" can't be written`,
 		},
-		"SearchBesideKind": {reason: "one exception can't be for auto alone", own: map[string]string{"secret." + domain + "/auto": "true", domain + "/search": "true"}, want: "auto, !configmap/*", lost: domain + "/search: Lockstep can't search"},
+		"SearchBesideKind": {reason: "one exception can't be for auto alone", own: map[string]string{"secret." + domain + "/auto": "true", domain + "/search": "true"}, want: "auto, !configmap/*", lost: domain + "/search: Lockstep can't combine search"},
 		"Class":            {reason: "CSI isn't followed", own: map[string]string{domain + "/auto": "true", "secretproviderclass." + domain + "/auto": "true"}, want: "auto", lost: "secretproviderclass." + domain + "/auto: Lockstep doesn't follow"},
 		"ClassOff":         {reason: "nothing is lost", own: map[string]string{domain + "/auto": "true", "secretproviderclass." + domain + "/auto": "false"}, want: "auto"},
 		"Pause":            {reason: "of Deployments", own: map[string]string{domain + "/auto": "true", "deployment." + domain + "/pause-period": "5m"}, want: "auto", lost: "deployment." + domain + "/pause-period: Lockstep doesn't pause"},

@@ -12,21 +12,21 @@ const maxStars = 16
 // numbers are compared from left to right.
 func parseGlob(text string) (Spec, error) {
 	if !IsTag(strings.ReplaceAll(text, "*", "0")) {
-		return Spec{}, refuse(text, BadTag, "is no tag with * in it: a tag has at most 128 letters, digits, \"_\", \".\" and \"-\"")
+		return Spec{}, refuse(text, BadTag, "isn't a tag with * in it: a tag consists of at most 128 letters, digits, \"_\", \".\" and \"-\"")
 	}
 	if strings.Contains(text, "**") {
-		return Spec{}, refuse(text, BadTag, "two * side by side: a single * stands for any number of digits")
+		return Spec{}, refuse(text, BadTag, "contains two * in a row: a single * stands for any number of digits")
 	}
 	parts := strings.Split(text, "*")
 	if len(parts)-1 > maxStars {
-		return Spec{}, refuse(text, TooLarge, "more than %d times *", maxStars)
+		return Spec{}, refuse(text, TooLarge, "contains * more than %d times", maxStars)
 	}
 	for i, part := range parts {
 		parts[i] = literal(part)
 	}
 	expression, err := regexp.Compile(`\A` + strings.Join(parts, `([0-9]+)`) + `\z`)
 	if err != nil {
-		return Spec{}, refuse(text, BadTag, "is no tag with * in it: %v", err)
+		return Spec{}, refuse(text, BadTag, "isn't a tag with * in it: %v", err)
 	}
 	prefix, _, _ := strings.Cut(text, "*")
 	return Spec{text: text, prefix: prefix, policy: glob{expression}}, nil

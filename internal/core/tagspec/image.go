@@ -24,14 +24,14 @@ func ParseImage(text string) (Image, error) {
 		return Image{}, refuse(text, TooLarge, "longer than %d characters", maxImage)
 	}
 	if scheme, _, found := strings.Cut(text, "://"); found {
-		return Image{}, refuse(text, BadRepository, "is no image: leave out %s://", scheme)
+		return Image{}, refuse(text, BadRepository, "isn't an image: leave out %s://", scheme)
 	}
 	name, spec, found := cut(text)
 	if strings.Contains(name, "@") || !strings.HasPrefix(spec, "/") && strings.Contains(spec, "@") {
-		return Image{}, refuse(text, HasDigest, "names a digest, which never changes: name a tag, such as app:1.4.*, and the digest is found")
+		return Image{}, refuse(text, HasDigest, "names a digest, which never changes: name a tag, such as app:1.4.*, and Lockstep finds the digest")
 	}
 	if !found || spec == "" {
-		return Image{}, refuse(text, NoTag, "names no tag: write one behind a colon, such as app:latest or app:1.4.*")
+		return Image{}, refuse(text, NoTag, "doesn't name a tag: add one after a colon, such as app:latest or app:1.4.*")
 	}
 	repository, err := ParseRepository(name)
 	if err != nil {
@@ -75,10 +75,10 @@ type Repository struct {
 func ParseRepository(text string) (Repository, error) {
 	named, err := normalized(text)
 	if err != nil {
-		return Repository{}, refuse(text, BadRepository, "is no repository: %v", err)
+		return Repository{}, refuse(text, BadRepository, "isn't a repository: %v", err)
 	}
 	if !reference.IsNameOnly(named) {
-		return Repository{}, refuse(text, BadRepository, "is no repository alone: leave out tag and digest")
+		return Repository{}, refuse(text, BadRepository, "is more than a repository: leave out tag and digest")
 	}
 	return Repository{Written: text, Host: reference.Domain(named), Path: reference.Path(named)}, nil
 }

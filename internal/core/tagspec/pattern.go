@@ -14,27 +14,27 @@ const maxProgram = 1000
 func parsePattern(text string) (Spec, error) {
 	body, closed := strings.CutSuffix(text[1:], "/")
 	if !closed || body == "" {
-		return Spec{}, refuse(text, BadPattern, "is no regular expression between two slashes: write one such as /v(?P<n>\\d+)/")
+		return Spec{}, refuse(text, BadPattern, "isn't a regular expression between two slashes: write one such as /v(?P<n>\\d+)/")
 	}
 	tree, err := syntax.Parse(body, syntax.Perl)
 	if err != nil {
-		return Spec{}, refuse(text, BadPattern, "is no regular expression: %v", err)
+		return Spec{}, refuse(text, BadPattern, "isn't a regular expression: %v", err)
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return Spec{}, refuse(text, BadPattern, "is no regular expression: %v", err)
+		return Spec{}, refuse(text, BadPattern, "isn't a regular expression: %v", err)
 	}
 	if len(program.Inst) > maxProgram {
-		return Spec{}, refuse(text, TooLarge, "repeats too much: a shorter expression does for a tag of 128 characters")
+		return Spec{}, refuse(text, TooLarge, "repeats too much: use a shorter expression, a tag has at most 128 characters")
 	}
 	expression, err := regexp.Compile(`\A(?:` + body + `)\z`)
 	if err != nil {
-		return Spec{}, refuse(text, BadPattern, "is no regular expression: %v", err)
+		return Spec{}, refuse(text, BadPattern, "isn't a regular expression: %v", err)
 	}
 	// The prefix is computed without the anchors, which would hide it.
 	bare, err := regexp.Compile(strings.TrimPrefix(body, "^"))
 	if err != nil {
-		return Spec{}, refuse(text, BadPattern, "is no regular expression: %v", err)
+		return Spec{}, refuse(text, BadPattern, "isn't a regular expression: %v", err)
 	}
 	prefix, _ := bare.LiteralPrefix()
 	return Spec{text: text, prefix: prefix, policy: pattern{expression, namedGroups(expression)}}, nil

@@ -17,7 +17,7 @@ type Reference struct {
 func ParseReference(text string) (Reference, error) {
 	named, err := normalized(text)
 	if err != nil {
-		return Reference{}, refuse(text, BadRepository, "is no image: %v", err)
+		return Reference{}, refuse(text, BadRepository, "isn't an image: %v", err)
 	}
 	r := Reference{Repository: Repository{Written: reference.FamiliarName(named), Host: reference.Domain(named), Path: reference.Path(named)}}
 	if tagged, ok := named.(reference.Tagged); ok {

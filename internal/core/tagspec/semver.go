@@ -11,7 +11,7 @@ import (
 func parseRange(text string) (Spec, error) {
 	constraints, err := semver.NewConstraint(text)
 	if err != nil {
-		return Spec{}, refuse(text, BadRange, "is no range of versions (%v): write one such as ^1.4, ~2.1 or >=1 <3", err)
+		return Spec{}, refuse(text, BadRange, "isn't a version range (%v): write one such as ^1.4, ~2.1 or >=1 <3", err)
 	}
 	return Spec{text: text, policy: versions{constraints}}, nil
 }

@@ -33,7 +33,7 @@ type rank interface {
 func Parse(text string) (Spec, error) {
 	switch {
 	case text == "":
-		return Spec{}, refuse(text, NoTag, "no tag: write one, such as latest or 1.4.*")
+		return Spec{}, refuse(text, NoTag, "the tag is missing: write one, such as latest or 1.4.*")
 	case len(text) > maxSpec:
 		return Spec{}, refuse(text, TooLarge, "longer than %d characters", maxSpec)
 	case strings.HasPrefix(text, "/"):
@@ -45,7 +45,7 @@ func Parse(text string) (Spec, error) {
 	case IsTag(text):
 		return Spec{text: text, prefix: text, policy: exact(text)}, nil
 	default:
-		return Spec{}, refuse(text, BadTag, "is no tag: a tag has at most 128 letters, digits, \"_\", \".\" and \"-\", and begins with none of the last two")
+		return Spec{}, refuse(text, BadTag, "isn't a tag: a tag consists of at most 128 letters, digits, \"_\", \".\" and \"-\", and doesn't begin with \".\" or \"-\"")
 	}
 }
 

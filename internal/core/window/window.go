@@ -72,8 +72,8 @@ func parseSpan(text string) (span, error) {
 	if len(fields) > cronFields+1 {
 		name := fields[cronFields+1]
 		if zone, err = time.LoadLocation(name); err != nil || zone == time.Local {
-			return span{}, fmt.Errorf("%q isn't a known time zone, such as Europe/Berlin: the controller's image contains all of them; outside of it, the program reads those of "+
-				"the machine in /usr/share/zoneinfo, and knows only UTC where there are none", name)
+			return span{}, fmt.Errorf("%q isn't a known time zone, such as Europe/Berlin: the controller's image contains all of them; elsewhere, the program reads the machine's "+
+				"/usr/share/zoneinfo, and knows only UTC if that is missing", name)
 		}
 	}
 	return span{begins: begins, takes: takes, zone: zone}, nil

@@ -116,7 +116,7 @@ func TestParseRefuses(t *testing.T) {
 		"Zero":          {"never open", "0 2 * * * 0s", []string{`"0s" isn't a duration`}},
 		"Negative":      {"ends before it begins", "0 2 * * * -2h", []string{`"-2h" isn't a duration`}},
 		"TooLong":       {"always open", "0 2 * * * 745h", []string{`"745h" isn't a duration`}},
-		"UnknownZone":   {"misspelt", "0 2 * * * 2h Europe/Berln", []string{`"Europe/Berln" isn't a known time zone, such as Europe/Berlin`, "the controller's image contains all of them", "knows only UTC where there are none"}},
+		"UnknownZone":   {"misspelt", "0 2 * * * 2h Europe/Berln", []string{`"Europe/Berln" isn't a known time zone, such as Europe/Berlin`, "the controller's image contains all of them", "knows only UTC if that is missing"}},
 		"LocalZone":     {"it depends on who asks", "0 2 * * * 2h Local", []string{`"Local" isn't a known time zone`}},
 		"FileZone":      {"no file of the machine is read", "0 2 * * * 2h ../../../etc/passwd", []string{"isn't a known time zone"}},
 		"SecondIsWrong": {"each is read", "0 2 * * * 2h; 0 2 * * * 2x", []string{`"2x" isn't a duration`}},

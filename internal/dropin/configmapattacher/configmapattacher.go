@@ -105,7 +105,7 @@ func (in *Invocation) readNames(list string) {
 		switch {
 		case name == "" || slices.Contains(in.ConfigMaps, source):
 		case strings.Contains(name, "/"):
-			in.Refused = append(in.Refused, fmt.Errorf("attach ConfigMap %q: an owner must be in the same namespace as what it owns", name))
+			in.Refused = append(in.Refused, fmt.Errorf("attach ConfigMap %q: an owner must be in the same namespace as the object", name))
 		case len(validation.IsDNS1123Subdomain(name)) > 0:
 			in.Refused = append(in.Refused, fmt.Errorf("attach ConfigMap %q: %s", name, validation.IsDNS1123Subdomain(name)[0]))
 		default:

@@ -75,7 +75,7 @@ func Parse(args []string, lookup func(string) (string, bool), output io.Writer) 
 	o.TTL, o.Interval = duration(given.ttl), duration(given.interval)
 	if given.interval == 0 {
 		o.Interval = time.Second
-		o.warn("image-check-interval-sec 0 is taken for 1: registries would be asked without a pause")
+		o.warn("image-check-interval-sec 0 counts as 1, so registries aren't queried without a pause")
 	}
 	o.SlackPrefix = cmp.Or(o.SlackPrefix, "["+hostname()+"]")
 	return o, o.validate()
@@ -93,10 +93,10 @@ func (o *Options) bind(fs *flag.FlagSet, given *seconds) (cronJobV1 *bool) {
 	fs.BoolVar(&o.OffDaemonSets, "off-daemonsets", false, "leave DaemonSets alone")
 	fs.BoolVar(&o.OffCronJobs, "off-cronjobs", false, "leave CronJobs alone")
 	cronJobV1 = fs.Bool("use-cronjob-v1", false, "without effect: CronJobs are always batch/v1")
-	fs.UintVar(&given.ttl, "image-hash-cache-ttl-sec", 60, "how old the digest of a tag may be, in seconds; 0 asks at each interval")
-	fs.UintVar(&given.interval, "image-check-interval-sec", 10, "how often is looked for new digests, in seconds")
+	fs.UintVar(&given.ttl, "image-hash-cache-ttl-sec", 60, "maximum age of a tag's digest, in seconds; 0 queries it at each interval")
+	fs.UintVar(&given.interval, "image-check-interval-sec", 10, "interval between checks for new digests, in seconds")
 	fs.StringVar(&o.Words.Key, "controller-watch-key", DefaultKey, "label of the workloads, and beginning of the annotations")
-	fs.StringVar(&o.Namespace, "controller-watch-namespace", "", "the only namespace that is watched (default all)")
+	fs.StringVar(&o.Namespace, "controller-watch-namespace", "", "the only namespace to watch (default all)")
 	fs.StringVar(&o.Words.Platform, "image-default-platform", "linux/amd64", "platform whose image is pinned; index pins that of every platform")
 	fs.StringVar(&o.SlackWebhook, "slack-webhook", "", "URL of a Slack webhook (default none)")
 	fs.StringVar(&o.SlackPrefix, "slack-msg-prefix", "", "beginning of the messages (default [hostname])")
@@ -130,11 +130,11 @@ func (o *Options) readVariables(fs *flag.FlagSet, names []string, lookup func(st
 		}
 		if isSwitch(fs.Lookup(name).Value) {
 			_ = fs.Set(name, "true")
-			o.warn("%s=%s is neither true nor false, and is taken for true", Variable(name), value)
+			o.warn("%s=%s is neither true nor false, and counts as true", Variable(name), value)
 			continue
 		}
 		_ = fs.Set(name, before) // An invalid number has set it to 0.
-		o.warn("%s=%s is no number of seconds, and has no effect", Variable(name), value)
+		o.warn("%s=%s isn't a number of seconds, and has no effect", Variable(name), value)
 	}
 }
 
@@ -203,7 +203,7 @@ func (o *Options) validate() error {
 		o.warn("slack-webhook has no effect: want a URL that begins with https://") // The value is secret.
 	}
 	if o.OffDeployments && o.OffStatefulSets && o.OffDaemonSets && o.OffCronJobs {
-		o.warn("every kind of workload is switched off: nothing is left to watch")
+		o.warn("every kind of workload is off: there is nothing left to watch")
 	}
 	return errors.Join(wrong...)
 }

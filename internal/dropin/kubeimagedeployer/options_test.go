@@ -66,10 +66,10 @@ func TestParse(t *testing.T) {
 		"EmptyVariable":  {reason: "an empty one says nothing", args: "-controller-watch-key flag", variables: map[string]string{"CONTROLLER_WATCH_KEY": ""}, want: func(o *kubeimagedeployer.Options) { o.Words.Key = "flag" }},
 		"CronJobs":       {reason: "the fourth kind", variables: map[string]string{"OFF_CRONJOBS": "true"}, want: func(o *kubeimagedeployer.Options) { o.OffCronJobs = true }},
 		"OffFalse":       {reason: "false is false", variables: map[string]string{"OFF_DEPLOYMENTS": "false"}, want: func(*kubeimagedeployer.Options) {}},
-		"OffYes":         {reason: "any other text is true", variables: map[string]string{"OFF_DEPLOYMENTS": "yes"}, want: func(o *kubeimagedeployer.Options) { o.OffDeployments = true }, warnings: []string{"OFF_DEPLOYMENTS=yes is neither true nor false, and is taken for true"}},
-		"BadNumber":      {reason: "ignored, not in silence", variables: map[string]string{"IMAGE_CHECK_INTERVAL_SEC": "10s"}, want: func(*kubeimagedeployer.Options) {}, warnings: []string{"IMAGE_CHECK_INTERVAL_SEC=10s is no number of seconds, and has no effect"}},
+		"OffYes":         {reason: "any other text is true", variables: map[string]string{"OFF_DEPLOYMENTS": "yes"}, want: func(o *kubeimagedeployer.Options) { o.OffDeployments = true }, warnings: []string{"OFF_DEPLOYMENTS=yes is neither true nor false, and counts as true"}},
+		"BadNumber":      {reason: "ignored, not in silence", variables: map[string]string{"IMAGE_CHECK_INTERVAL_SEC": "10s"}, want: func(*kubeimagedeployer.Options) {}, warnings: []string{"IMAGE_CHECK_INTERVAL_SEC=10s isn't a number of seconds, and has no effect"}},
 		"NoTTL":          {reason: "no cache", args: "-image-hash-cache-ttl-sec 0", want: func(o *kubeimagedeployer.Options) { o.TTL = 0 }},
-		"NoInterval":     {reason: "no busy loop", args: "-image-check-interval-sec 0", want: func(o *kubeimagedeployer.Options) { o.Interval = time.Second }, warnings: []string{"image-check-interval-sec 0 is taken for 1: registries would be asked without a pause"}},
+		"NoInterval":     {reason: "no busy loop", args: "-image-check-interval-sec 0", want: func(o *kubeimagedeployer.Options) { o.Interval = time.Second }, warnings: []string{"image-check-interval-sec 0 counts as 1, so registries aren't queried without a pause"}},
 		"CronJobV1":      {reason: "of an earlier release", args: "-use-cronjob-v1", want: func(*kubeimagedeployer.Options) {}, warnings: []string{"use-cronjob-v1 has no effect: CronJobs are always read as batch/v1"}},
 		"CronJobV1Set":   {reason: "its variable too", variables: map[string]string{"USE_CRONJOB_V1": "true"}, want: func(*kubeimagedeployer.Options) {}, warnings: []string{"use-cronjob-v1 has no effect: CronJobs are always read as batch/v1"}},
 		"Index":          {reason: "the image of every platform", args: "-image-default-platform index", want: func(o *kubeimagedeployer.Options) { o.Words.Platform = "" }},
@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 			want: func(o *kubeimagedeployer.Options) {
 				o.OffDeployments, o.OffStatefulSets, o.OffDaemonSets, o.OffCronJobs = true, true, true, true
 			},
-			warnings: []string{"every kind of workload is switched off: nothing is left to watch"},
+			warnings: []string{"every kind of workload is off: there is nothing left to watch"},
 		},
 		"KubeconfigElse": {reason: "KUBECONFIG was not read", variables: map[string]string{"KUBECONFIG": "/k"}, want: func(*kubeimagedeployer.Options) {}},
 	}

@@ -81,7 +81,7 @@ func loadDotEnv() (warnings []string) {
 
 func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment) error {
 	for _, warning := range o.Warnings {
-		log.Info("without effect, or not as it was meant", "message", warning)
+		log.Info("an option has no effect, or another effect than intended", "message", warning)
 	}
 	config, err := clusterConfig(o.Kubeconfig, env.Lookup, rest.InClusterConfig)
 	if err != nil {

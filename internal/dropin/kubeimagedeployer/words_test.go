@@ -65,8 +65,8 @@ func TestIntent(t *testing.T) {
 	}{
 		"Readme":   {reason: "containers and init containers", annotations: map[string]string{"kube-image-deployer/busybox-init": "busybox:latest", "kube-image-deployer/busybox2": "busybox:1.34.*"}, want: []string{"busybox-init busybox latest linux/amd64", "busybox2 busybox 1.34.* linux/amd64"}},
 		"Port":     {reason: "a registry with a port", annotations: map[string]string{"kube-image-deployer/a": "localhost:5000/a/b:v*"}, want: []string{"a localhost:5000/a/b v* linux/amd64"}},
-		"PortOnly": {reason: "a port is no tag", annotations: map[string]string{"kube-image-deployer/a": "localhost:5000/a/b"}, refused: []string{`kube-image-deployer/a: "localhost:5000/a/b" names no tag`}},
-		"NoTag":    {reason: "the other container goes on", annotations: map[string]string{"kube-image-deployer/a": "busybox", "kube-image-deployer/b": "busybox:1"}, want: []string{"b busybox 1 linux/amd64"}, refused: []string{`annotation kube-image-deployer/a: "busybox" names no tag`}},
+		"PortOnly": {reason: "a port is no tag", annotations: map[string]string{"kube-image-deployer/a": "localhost:5000/a/b"}, refused: []string{`kube-image-deployer/a: "localhost:5000/a/b" doesn't name a tag`}},
+		"NoTag":    {reason: "the other container goes on", annotations: map[string]string{"kube-image-deployer/a": "busybox", "kube-image-deployer/b": "busybox:1"}, want: []string{"b busybox 1 linux/amd64"}, refused: []string{`annotation kube-image-deployer/a: "busybox" doesn't name a tag`}},
 		"Pinned":   {reason: "a digest stays as it is", annotations: map[string]string{"kube-image-deployer/a": "busybox@" + digest}, refused: []string{"names a digest"}},
 		"None":     {reason: "the label alone does nothing", annotations: map[string]string{"other/a": "busybox:1"}, refused: []string{"label kube-image-deployer: no annotation kube-image-deployer/CONTAINER names an image"}},
 		"Key":      {reason: "another watch key", words: kubeimagedeployer.Words{Key: "team-a", Platform: "linux/arm64"}, annotations: map[string]string{"team-a/web": "app:1", "kube-image-deployer/web": "app:2"}, want: []string{"web app 1 linux/arm64"}},

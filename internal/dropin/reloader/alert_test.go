@@ -148,16 +148,16 @@ func TestAlertAnswers(t *testing.T) {
 		want   string
 	}{
 		"Accepted": {"Teams answers 202", func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusAccepted) }, 2, ""},
-		"Refused":  {"it would be refused again", func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusNotFound) }, 2, "notify ALERT_WEBHOOK_URL: it answered 404 Not Found; the messages are dropped, check the webhook"},
+		"Refused":  {"it would be refused again", func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusNotFound) }, 2, "notify ALERT_WEBHOOK_URL: it answered 404 Not Found; the messages are dropped; check the webhook"},
 		"Redirect": {"the message is for this receiver only", func(w http.ResponseWriter, _ int) {
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(http.StatusTemporaryRedirect)
-		}, 2, "notify ALERT_WEBHOOK_URL: it answered 307 Temporary Redirect; the messages are dropped, check the webhook"},
+		}, 2, "notify ALERT_WEBHOOK_URL: it answered 307 Temporary Redirect; the messages are dropped; check the webhook"},
 		"Error": {"it is sent again, and the order stays", func(w http.ResponseWriter, post int) {
 			if post == 1 {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
-		}, 3, "notify ALERT_WEBHOOK_URL: it answered 500 Internal Server Error; the messages are sent again"},
+		}, 3, "notify ALERT_WEBHOOK_URL: it answered 500 Internal Server Error; Lockstep sends the messages again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

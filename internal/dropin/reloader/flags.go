@@ -71,7 +71,7 @@ func (f *Flags) bindKeys(fs *pflag.FlagSet) {
 		key         *string
 		name, usage string
 	}{
-		{&k.Auto, "auto-annotation", "annotation of workloads that follow all they use"},
+		{&k.Auto, "auto-annotation", "annotation of workloads that follow all sources they use"},
 		{&k.ConfigMapAuto, "configmap-auto-annotation", "annotation of workloads that follow the ConfigMaps they use"},
 		{&k.SecretAuto, "secret-auto-annotation", "annotation of workloads that follow the Secrets they use"},
 		{&k.ConfigMap, "configmap-annotation", "annotation that lists ConfigMaps to follow"},
@@ -87,12 +87,12 @@ func (f *Flags) bindKeys(fs *pflag.FlagSet) {
 }
 
 func (f *ReloadFlags) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.AutoAll, "auto-reload-all", false, "follow what every workload uses, unless an auto annotation says false")
+	fs.BoolVar(&f.AutoAll, "auto-reload-all", false, "follow the sources of every workload, unless an auto annotation is false")
 	fs.StringVar(&f.Strategy, "reload-strategy", string(reloader.EnvVars), "what a reload writes into the pod template: env-vars or annotations")
 	fs.StringVar(&f.OnCreate, "reload-on-create", "false", "true also reloads when a source is created")
 	fs.StringVar(&f.OnDelete, "reload-on-delete", "false", "true also reloads when a source is deleted")
 	fs.BoolVar(&f.SyncAfterRestart, "sync-after-restart", false, "treat sources that exist at the start as created; needs --reload-on-create=true")
-	fs.StringVar(&f.WebhookURL, "webhook-url", "", "send a request to this URL for each change, and reload nothing")
+	fs.StringVar(&f.WebhookURL, "webhook-url", "", "send a request to this URL for each change, and don't reload workloads")
 	fs.DurationVar(&f.Quiet, "quiet", time.Second, "how long sources must be unchanged before workloads are reloaded (new in Lockstep)")
 	fs.BoolVar(&f.DeliverMissed, "deliver-missed", false, "at the first start, deliver changes that the pod templates show as missed (new in Lockstep)")
 	fs.BoolVar(&f.RerunJobs, "rerun-jobs", false, "also run finished Jobs, Jobs of CronJobs and suspended CronJobs again, as the original does (new in Lockstep)")
@@ -111,7 +111,7 @@ func (f *WatchFlags) bind(fs *pflag.FlagSet) {
 
 func (f *ProcessFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.LogFormat, "log-format", "", "format of log lines: json, or text if empty")
-	fs.StringVar(&f.LogLevel, "log-level", "info", "least level that is logged: trace, debug, info, warning, error, fatal or panic")
+	fs.StringVar(&f.LogLevel, "log-level", "info", "lowest level that is logged: trace, debug, info, warning, error, fatal or panic")
 	fs.BoolVar(&f.HA, "enable-ha", false, "run beside other replicas: one works; needs POD_NAME and POD_NAMESPACE")
 	fs.BoolVar(&f.Pprof, "enable-pprof", false, "serve profiles at --pprof-addr")
 	fs.StringVar(&f.PprofAddr, "pprof-addr", ":6060", "address of the profiles")

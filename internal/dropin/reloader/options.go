@@ -126,7 +126,7 @@ func (o *Options) readEngine() error {
 		o.warn("--sync-after-restart has no effect without --reload-on-create=true")
 	}
 	if o.Engine.State == "" {
-		o.warn("neither POD_NAMESPACE nor RELOADER_NAMESPACE is set: handled changes are not remembered, so changes while this process is down are missed")
+		o.warn("neither POD_NAMESPACE nor RELOADER_NAMESPACE is set: handled changes are not recorded, so changes while this process is down are missed")
 	}
 	if s := o.Engine.Strategy; s != reloader.EnvVars && s != reloader.Annotations {
 		return fmt.Errorf("--reload-strategy %q: want %s or %s", s, reloader.EnvVars, reloader.Annotations)

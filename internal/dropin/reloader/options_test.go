@@ -234,7 +234,7 @@ func TestParseMistakes(t *testing.T) {
 func TestNoState(t *testing.T) {
 	t.Parallel()
 	o, err := Parse(nil, lookup(nil))
-	if err != nil || o.Engine.State != "" || len(o.Warnings) != 1 || !strings.Contains(o.Warnings[0], "are not remembered") {
+	if err != nil || o.Engine.State != "" || len(o.Warnings) != 1 || !strings.Contains(o.Warnings[0], "are not recorded") {
 		t.Errorf("state %q, warnings %q, %v", o.Engine.State, o.Warnings, err)
 	}
 }

@@ -17,13 +17,13 @@ const (
 
 // Controller is the state of the controller itself.
 type Controller struct {
-	// State is Running, Down or Unknown.
+	// State is "running", "down" or "not known".
 	State string `json:"state"`
-	// Since is since when it is down, nil otherwise.
+	// Since is the time since when it is down, omitted while it runs.
 	Since *time.Time `json:"since,omitempty"`
-	// Version is the one that wrote the record last, empty when that isn't known.
+	// Version is the version of the controller that last wrote the record.
 	Version string `json:"version,omitempty"`
-	// Note explains the state; may be empty.
+	// Note explains the state.
 	Note string `json:"note,omitempty"`
 	// NoneFound is true when there is no trace of a controller: it may be in another namespace.
 	NoneFound bool `json:"-"`
@@ -66,7 +66,7 @@ func (h *Heard) unread(record, instead string) []string {
 		notes = append(notes, record+" is "+NotVisible+instead+": "+h.RecordProblem.Error())
 	}
 	if h.StopProblem != nil {
-		notes = append(notes, "what an operator stopped is "+NotVisible+": "+h.StopProblem.Error())
+		notes = append(notes, "the list of stopped changes is "+NotVisible+": "+h.StopProblem.Error())
 	}
 	return notes
 }
@@ -76,21 +76,21 @@ func ControllerOf(h *Heard, now time.Time) Controller {
 	c := Controller{State: Unknown, Version: h.Version, NoneFound: h.IsEmpty()}
 	switch {
 	case h.LeaseProblem != nil:
-		c.Note = "whether a controller runs is " + NotVisible + ": " + h.LeaseProblem.Error()
+		c.Note = "the controller's lease is " + NotVisible + ": " + h.LeaseProblem.Error()
 	case h.IsEmpty():
 		c.Note = "no controller has run in namespace " + h.Own.Namespace
 	case !h.Led:
-		c.Note = fmt.Sprintf("namespace %s has no lease (a controller without leader election has none), so it isn't known whether one runs", h.Own.Namespace)
+		c.Note = fmt.Sprintf("there is no lease in namespace %s (a controller without leader election doesn't write one), so it isn't known whether a controller runs", h.Own.Namespace)
 	case h.Leader.Leads(now):
 		c.State = Running
 	case h.WrittenAt.After(h.Leader.Expires):
-		c.Note = "the record is newer than the lease (a controller without leader election doesn't renew it), so it isn't known whether one runs"
+		c.Note = "the record is newer than the lease (a controller without leader election doesn't renew it), so it isn't known whether a controller runs"
 	default:
 		c.State, c.Since = Down, known(h.Leader.Renewed)
 		c.Note = "the states are its last decisions"
 	}
 	if h.Version != "" && h.Program != "" && h.Version != h.Program {
-		c.Note = join(c.Note, fmt.Sprintf("the controller is version %s, and this is %s", h.Version, h.Program))
+		c.Note = join(c.Note, fmt.Sprintf("the controller is version %s, and this program is %s", h.Version, h.Program))
 	}
 	return c
 }

@@ -20,45 +20,54 @@ const NotVisible = "not visible to you"
 
 // Explanation is why a workload is in its state.
 type Explanation struct {
-	Namespace  string     `json:"namespace"`
-	Workload   string     `json:"workload"`
+	Namespace string `json:"namespace"`
+	// Workload is its kind and name, such as "deployment/web".
+	Workload string `json:"workload"`
+	// Controller is the state of the controller itself.
 	Controller Controller `json:"controller"`
-	State      Report     `json:"state"`
-	// Meaning is what the reason means, as in the reference.
+	// State is the controller's decision.
+	State Report `json:"state"`
+	// Meaning is the meaning of the reason, as in the reference.
 	Meaning string `json:"meaning,omitempty"`
-	// Estimate is derived from what can be read now, where the controller hasn't decided
-	// yet.
+	// Estimate is an estimate from the objects that can be read now, if the controller hasn't
+	// decided yet.
 	Estimate *Report `json:"estimate,omitempty"`
 	Flow
-	// Window is the maintenance window that counts.
+	// Window is the maintenance window that applies.
 	Window *Window `json:"window,omitempty"`
-	// Settings are the annotations with the requests.
+	// Settings are the Lockstep annotations of the workload and its namespace.
 	Settings []Setting `json:"settings,omitempty"`
 	// OwnHold is true when the workload itself is held, even if an undo removed the annotation.
-	OwnHold bool  `json:"ownHold,omitempty"`
-	Inputs  []Use `json:"inputs,omitempty"`
-	// Warnings were reported in addition, and don't stop a rollout.
+	OwnHold bool `json:"ownHold,omitempty"`
+	// Inputs are the ConfigMaps, Secrets and images that the workload uses or lists.
+	Inputs []Use `json:"inputs,omitempty"`
+	// Warnings are further warnings, which don't stop a rollout.
 	Warnings []Event `json:"warnings,omitempty"`
 	// Events are Lockstep's events, and those of its commands, oldest first.
 	Events []Event `json:"events,omitempty"`
-	// Notes list what could not be read.
+	// Notes are messages about objects that could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // Flow is how changes reach the workloads.
 type Flow struct {
-	// Stops are what an operator stopped, and StoppedVersions the inputs' versions that failed.
-	Stops           []Stop        `json:"stops,omitempty"`
+	// Stops are the stops of automatic changes by an operator.
+	Stops []Stop `json:"stops,omitempty"`
+	// StoppedVersions are the versions that aren't delivered to further workloads, because they
+	// failed.
 	StoppedVersions []VersionStop `json:"stoppedVersions,omitempty"`
-	// Spread is how far the changes have come that a workload waits for, or that of a source.
+	// Spread is the progress of each change that the workload waits for, or of the source's
+	// change.
 	Spread []Spreading `json:"spread,omitempty"`
 }
 
 // Setting is a Lockstep annotation.
 type Setting struct {
-	Key   string `json:"key"`
+	// Key is the key of the annotation.
+	Key string `json:"key"`
+	// Value is its value.
 	Value string `json:"value"`
-	// On is "workload" or "namespace".
+	// On is the annotated object: "workload" or "namespace".
 	On string `json:"on"`
 }
 
@@ -93,21 +102,23 @@ func (e *Explanation) IsReleasable() bool {
 type Use struct {
 	InputStatus
 
-	// Followed is true when a change of it leads to a rollout.
+	// Followed is true when a change to it leads to a rollout.
 	Followed bool `json:"followed"`
-	// Hidden is why the current version can't be read; Current is then the one on record.
+	// Hidden is the reason why the current version can't be read. `current` is then the recorded
+	// version.
 	Hidden string `json:"hidden,omitempty"`
-	// Places are where the pod template names it.
+	// Places are the places in the pod template that name it.
 	Places []string `json:"places,omitempty"`
-	// ChangedBy and ChangedAt are the last writer of its content, as far as its managed
-	// fields show.
-	ChangedBy string     `json:"changedBy,omitempty"`
+	// ChangedBy is the last writer of its content, if its managed fields show that.
+	ChangedBy string `json:"changedBy,omitempty"`
+	// ChangedAt is the time of the last write, if its managed fields show that.
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
-	// Note is what prevents its delivery.
+	// Note is the reason why Lockstep doesn't deliver it.
 	Note string `json:"note,omitempty"`
-	// Undone is true when it was delivered and reverted, and Held when the source itself is held.
+	// Undone is true when it was delivered and reverted.
 	Undone bool `json:"undone,omitempty"`
-	Held   bool `json:"held,omitempty"`
+	// Held is true when the source itself is held.
+	Held bool `json:"held,omitempty"`
 }
 
 // Situation is what was read about one workload.
@@ -150,12 +161,12 @@ func Explain(s Situation) Explanation {
 		e.StoppedVersions = lines.stoppedIn(w.Key.Namespace, s.Entry.Inputs)
 	}
 	if hold := s.Live.Hold(); hold != "" && e.State.Reason != string(input.Held) {
-		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": a change waits until that ends")
+		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": changes wait until the hold ends")
 	}
 	e.OwnHold = s.Live.Intent.Held || s.Live.Template.Hold.On
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
 	if e.State.IsInStep() && (s.Live.Intent.Observe || s.Fleet.Observe) {
-		e.Meaning = "It is only observed: what exists counts as given, and Lockstep restarts no pod for it."
+		e.Meaning = "Observe mode: the current versions count as delivered, and Lockstep doesn't restart pods."
 	}
 	for _, t := range s.Events {
 		switch {
@@ -191,7 +202,7 @@ func (s *Situation) told() Report {
 	live := s.live()
 	switch {
 	case s.Readable && live.Reason == string(input.Baseline):
-		live.Message = "no controller has looked at it yet"
+		live.Message = "no controller has checked it yet"
 	case s.isBlind(live.Reason):
 		live.Message = notOnRecord(s.Readable)
 	default:

@@ -26,8 +26,8 @@ func TestExplainTellsOfAHold(t *testing.T) {
 		want   []string
 	}{
 		"None":       {"nothing is held", rollouts.Observation{}, input.Undone, nil},
-		"Annotation": {"also one that an undo brought back", rollouts.Observation{Intent: settings.Intent{Held: true, HeldBy: "freeze"}}, input.Undone, []string{`it is held by annotation lockstep.dev/hold ("freeze"): a change waits until that ends`}},
-		"Undone":     {"one that only the record has", rollouts.Observation{Template: rollouts.Template{Hold: record.Hold{On: true, By: "freeze", Undone: true}}}, input.Undone, []string{`it is held ("freeze") although an undo removed the annotation lockstep.dev/hold; lockstep release ends it: a change waits until that ends`}},
+		"Annotation": {"also one that an undo brought back", rollouts.Observation{Intent: settings.Intent{Held: true, HeldBy: "freeze"}}, input.Undone, []string{`it is held by annotation lockstep.dev/hold ("freeze"): changes wait until the hold ends`}},
+		"Undone":     {"one that only the record has", rollouts.Observation{Template: rollouts.Template{Hold: record.Hold{On: true, By: "freeze", Undone: true}}}, input.Undone, []string{`it is held ("freeze"), although an undo removed the annotation lockstep.dev/hold; run lockstep release to end it: changes wait until the hold ends`}},
 		"Waits":      {"the state says it already", rollouts.Observation{Intent: settings.Intent{Held: true}}, input.Held, nil},
 	}
 	for name, tc := range cases {
@@ -59,7 +59,7 @@ func TestExplainAnObserver(t *testing.T) {
 			t.Parallel()
 			s.Workload, s.Recorded, s.Readable = workload(kube.Deployment(), time.Time{}), true, true
 			s.Entry = record.Entry{Decision: record.Decision{Reason: input.InStep}}
-			if e := ask.Explain(s); !strings.HasPrefix(e.Meaning, "It is only observed") {
+			if e := ask.Explain(s); !strings.HasPrefix(e.Meaning, "Observe mode") {
 				t.Errorf("it says %q", e.Meaning)
 			}
 		})
@@ -139,7 +139,7 @@ func TestUnresolvedImage(t *testing.T) {
 // TestUnreadableRecord: a first look at what may be on record long since says nothing.
 func TestUnreadableRecord(t *testing.T) {
 	t.Parallel()
-	for readable, want := range map[bool]string{true: "no controller has looked at it yet", false: "the record cannot be read with your permissions, and no event that you can read says more"} {
+	for readable, want := range map[bool]string{true: "no controller has checked it yet", false: "the record cannot be read with your permissions, and the events that you can read don't show it"} {
 		e := ask.Explain(ask.Situation{
 			Workload: workload(kube.Deployment(), time.Time{}), Readable: readable,
 			Live: rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Record, Reason: input.Baseline}}}},

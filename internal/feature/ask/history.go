@@ -22,52 +22,64 @@ const (
 type History struct {
 	Workload  string `json:"workload"`
 	Namespace string `json:"namespace"`
-	// Revisions are the newest first.
+	// Revisions are the revisions, newest first.
 	Revisions []Revision `json:"revisions"`
-	// Events are the oldest first.
+	// Events are the events about the workload, oldest first.
 	Events []Event `json:"events"`
-	// Notes list what could not be read, and what the kind doesn't keep.
+	// Notes are messages about objects that could not be read, or that the kind doesn't keep.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // Revision is one turn of a workload's revisions. A ReplicaSet that was used again has
 // several turns, each with its number.
 type Revision struct {
-	Number int64  `json:"revision"`
-	Name   string `json:"name"`
-	// Started is when the turn began, nil when that is not known.
+	// Number is the revision's number.
+	Number int64 `json:"revision"`
+	// Name is the name of the ReplicaSet or ControllerRevision.
+	Name string `json:"name"`
+	// Started is the time at which the revision became current, omitted if that isn't known.
 	Started *time.Time `json:"started,omitempty"`
-	// Current is true for the one that new pods are created from.
+	// Current is true for the revision that new pods are created from.
 	Current bool `json:"current,omitempty"`
 	// Again is true when an earlier revision was made current again.
 	Again bool `json:"again,omitempty"`
-	// Pods is its number of pods, nil when that isn't known.
+	// Pods is its number of pods, omitted if that isn't known.
 	Pods *int `json:"pods,omitempty"`
-	// Inputs and Images are those it was started with, as its template shows them.
+	// Inputs are the versions of the sources that it was started with, as its template shows them.
 	Inputs map[string]string `json:"inputs,omitempty"`
+	// Images are the images that it was started with, by container.
 	Images map[string]string `json:"images,omitempty"`
-	// Changed is the difference from the turn before; First is true when none is known.
-	Changed []Change `json:"changed,omitempty"`
-	First   bool     `json:"first,omitempty"`
-	By      string   `json:"by"`
-	// Outcome is how the rollout of the workload's template goes; empty for other revisions.
+	// Changed are the differences from the revision before.
+	Changed []Change `json:\"changed,omitempty\"`
+	// First is true when no earlier revision is known.
+	First bool `json:"first,omitempty"`
+	// By is the writer of the change, \"not known\" if that isn't known.
+	By string `json:"by"`
+	// Outcome is the state of the rollout, for the newest template only.
 	Outcome string `json:"outcome,omitempty"`
 }
 
 // Change is a difference between two turns. From or To is empty where that turn has no
 // version, both for a change without versions.
 type Change struct {
+	// What is the changed input, image or field.
 	What string `json:"what"`
+	// From is the version before, omitted if there is none.
 	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
+	// To is the version after, omitted if there is none.
+	To string `json:"to,omitempty"`
 }
 
 // Event is an event about the workload.
 type Event struct {
-	At     time.Time `json:"at"`
-	Reason string    `json:"reason"`
-	Note   string    `json:"note"`
-	By     string    `json:"by"`
+	// At is the time of the event.
+	At time.Time `json:"at"`
+	// Reason is the event's reason.
+	Reason string `json:"reason"`
+	// Note is the event's message.
+	Note string `json:"note"`
+	// By is the component that reported the event.
+	By string `json:"by"`
 }
 
 // IsOurs reports whether Lockstep or one of its commands reported it.
@@ -103,11 +115,11 @@ func HistoryOf(p Past) History {
 	}
 	switch {
 	case w.Kind.Revisions.Transient:
-		h.Notes = append(h.Notes, fmt.Sprintf("a %s keeps no revisions: each of its %ss is made from the template as it is then", w.Key.Kind, w.Kind.Revisions.Kind))
+		h.Notes = append(h.Notes, fmt.Sprintf("a %s doesn't keep revisions: each %s is created from the template at that time", w.Key.Kind, w.Kind.Revisions.Kind))
 	case w.Selector == nil && len(p.Revisions) == 0:
-		h.Notes = append(h.Notes, fmt.Sprintf("the revisions of a %s are not known: it has no selector", w.Key.Kind))
+		h.Notes = append(h.Notes, fmt.Sprintf("the revisions of a %s are not known, because it doesn't have a selector", w.Key.Kind))
 	case len(p.Revisions) == 0 && len(p.Unread) == 0:
-		h.Notes = append(h.Notes, "it has no revision yet")
+		h.Notes = append(h.Notes, "it doesn't have a revision yet")
 	}
 	return h
 }

@@ -227,11 +227,11 @@ func TestHistoryNotes(t *testing.T) {
 	t.Parallel()
 	cron := workload(kube.CronJob(), time.Time{})
 	h := ask.HistoryOf(ask.Past{Workload: cron, Unread: []string{"events cannot be read"}})
-	if diff := cmp.Diff([]string{"events cannot be read", "a CronJob keeps no revisions: each of its Jobs is made from the template as it is then"}, h.Notes); diff != "" {
+	if diff := cmp.Diff([]string{"events cannot be read", "a CronJob doesn't keep revisions: each Job is created from the template at that time"}, h.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 	h = ask.HistoryOf(ask.Past{Workload: workload(kube.Deployment(), time.Time{}), Events: []announce.Reported{{At: at(1), Reason: "Held", Note: "not rolled out", By: "lockstep"}}})
-	if diff := cmp.Diff([]string{"it has no revision yet"}, h.Notes); diff != "" {
+	if diff := cmp.Diff([]string{"it doesn't have a revision yet"}, h.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]ask.Event{{At: at(1), Reason: "Held", Note: "not rolled out", By: "lockstep"}}, h.Events); diff != "" {

@@ -104,7 +104,7 @@ func TestRegistryWasAsked(t *testing.T) {
 		if tc.event != "" {
 			e.Events = []Event{{Reason: tc.event}}
 		}
-		if got := strings.Contains(e.RegistryWords(time.Time{}), "no problem was reported"); got != tc.asked {
+		if got := strings.Contains(e.RegistryWords(time.Time{}), "don't report a problem"); got != tc.asked {
 			t.Errorf("%s: %s", name, e.RegistryWords(time.Time{}))
 		}
 	}
@@ -119,7 +119,7 @@ func TestRegistryThatIsDown(t *testing.T) {
 		want string
 	}{
 		"Down":   {ImageExplanation{Containers: []ImageUse{down}}, "Unresolved: connection refused"},
-		"Hidden": {ImageExplanation{EventsHidden: true}, "what it answered is " + NotVisible},
+		"Hidden": {ImageExplanation{EventsHidden: true}, "its answer is " + NotVisible},
 	} {
 		if got := tc.e.RegistryWords(time.Time{}); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -37,7 +37,7 @@ type Plan struct {
 	Sources   []PlannedSource   `json:"sources"`
 	// Others counts the objects of kinds that Lockstep doesn't use.
 	Others map[string]int `json:"others,omitempty"`
-	// Notes list what could not be read, and what was assumed instead.
+	// Notes are messages about objects that could not be read, and the assumptions made instead.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -50,12 +50,15 @@ func (w Would) Restarts() bool {
 type PlannedWorkload struct {
 	Workload  string `json:"workload"`
 	Namespace string `json:"namespace"`
-	Would     Would  `json:"would"`
-	// Reason is the controller's reason, and Rule where it is documented.
-	Reason  input.Reason `json:"reason"`
-	Rule    string       `json:"rule"`
-	Because string       `json:"because"`
-	// Estimate is true when something was assumed because it can't be read.
+	// Would is the effect on the workload, such as "roll once" or "nothing".
+	Would Would `json:"would"`
+	// Reason is the controller's reason.
+	Reason input.Reason `json:"reason"`
+	// Rule is the page that documents the reason.
+	Rule string `json:"rule"`
+	// Because is the explanation.
+	Because string `json:"because"`
+	// Estimate is true when the plan contains an assumption, because an object can't be read.
 	Estimate bool `json:"estimate,omitempty"`
 }
 
@@ -63,10 +66,11 @@ type PlannedWorkload struct {
 type PlannedSource struct {
 	Source    string `json:"source"`
 	Namespace string `json:"namespace"`
-	Change    Alter  `json:"change"`
-	// Users are the workloads that use or list it.
+	// Change is the effect of the files on the source, such as "created" or "changed".
+	Change Alter `json:"change"`
+	// Users is the number of workloads that use or list it.
 	Users int `json:"users"`
-	// Spread is how it reaches them, nil when all of them roll at once.
+	// Spread is the way in which it reaches them, omitted when all of them roll at once.
 	Spread *PlannedSpread `json:"spread,omitempty"`
 }
 
@@ -139,9 +143,9 @@ func (p *prospect) would(was, will rollouts.Decision) (would Would, because stri
 	case p.before.Workload == nil:
 		return WouldStart, p.starts(will)
 	case will.Verb == rollouts.RollOut && own:
-		return WouldRollTwice, "its template changes, and after it, in the order of the files, " + will.Message
+		return WouldRollTwice, "its template changes, and then, in the order of the files, " + will.Message
 	case own && p.rollsByHand():
-		return WouldWait, "its template changes, and pods take it up when they are deleted"
+		return WouldWait, "its template changes, and pods load it only after they are deleted"
 	case own && p.after.Observation.State.StartsPods:
 		return WouldNextJob, p.templateChange(was, will)
 	case own:
@@ -151,9 +155,9 @@ func (p *prospect) would(was, will rollouts.Decision) (would Would, because stri
 	case will.Reason == input.NextJob:
 		return WouldNextJob, will.Message
 	case isIgnored(was) && !isIgnored(will) && will.Verb == rollouts.Remember:
-		return WouldFollow, will.Message + "; what it runs becomes the baseline"
+		return WouldFollow, will.Message + "; the running versions become the baseline"
 	case !isIgnored(was) && isIgnored(will):
-		return WouldUnfollow, "nothing asks to follow it any more"
+		return WouldUnfollow, "no annotation requests to follow it any more"
 	}
 	return byVerb(will), p.detail(was, will)
 }
@@ -184,16 +188,16 @@ func (p *prospect) detail(was, will rollouts.Decision) string {
 	case will.Reason == input.InStep && len(p.touched) > 0:
 		text = "no key that it uses changes: " + list(p.touched)
 	case will.Reason == input.InStep:
-		text = "the files change nothing that it uses"
+		text = "the files don't change anything that it uses"
 	case isIgnored(will):
-		text = "nothing asks to follow it"
+		text = "no annotation requests to follow it"
 	case will.Verb == rollouts.Observe:
 		text = "observe mode: " + text
 	case will.Verb == rollouts.RollOut, will.Verb == rollouts.Evict, will.Verb == rollouts.Refresh:
 		text += ", after the quiet window"
 	}
 	if will.Verb == was.Verb && will.Message == was.Message && len(will.Due) > 0 {
-		text += "; that is due without the files too"
+		text += "; it is due even without the files"
 	}
 	return text
 }
@@ -202,7 +206,7 @@ func (p *prospect) detail(was, will rollouts.Decision) string {
 func (p *prospect) starts(will rollouts.Decision) string {
 	switch {
 	case isIgnored(will):
-		return "it is new, and nothing asks to follow it"
+		return "it is new, and no annotation requests to follow it"
 	case will.Verb == rollouts.Remember:
 		return "it is new; follows " + will.Message
 	}

@@ -33,7 +33,7 @@ func (p *planner) readNamespaces(ctx context.Context, objects []manifest.Object)
 		return errors.Join(p.unread...)
 	}
 	for _, err := range p.unread {
-		p.note("not considered: " + err.Error())
+		p.note("ignored: " + err.Error())
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (p *planner) readSources(ctx context.Context, namespace string) error {
 		})
 		if apierrors.IsForbidden(err) {
 			p.overlay.HideSources(namespace, kind)
-			p.note(fmt.Sprintf("%ss of %s are not visible to you: those that the files do not have count as unchanged", kind, namespace))
+			p.note(fmt.Sprintf("%ss of %s are not visible to you: those that aren't in the files count as unchanged", kind, namespace))
 			continue
 		}
 		if err != nil {
@@ -187,7 +187,7 @@ func (p *planner) addApplied(o manifest.Object, live *unstructured.Unstructured,
 		return p.addSource(input.ID{Kind: kind, Name: o.GetName()}, live, applied, unseen)
 	}
 	if unseen {
-		p.note(fmt.Sprintf("%s %s/%s is not visible to you, and not considered", o.GetKind(), o.GetNamespace(), o.GetName()))
+		p.note(fmt.Sprintf("%s %s/%s is not visible to you, and is ignored", o.GetKind(), o.GetNamespace(), o.GetName()))
 		return nil
 	}
 	if isNamespace(o.GroupVersionKind()) {
@@ -206,7 +206,7 @@ func (p *planner) live(ctx context.Context, o manifest.Object) (*unstructured.Un
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case meta.IsNoMatchError(err):
-		p.note(fmt.Sprintf("the cluster has no kind %s of %s", o.GetKind(), o.GetAPIVersion()))
+		p.note(fmt.Sprintf("the cluster doesn't know the kind %s of %s", o.GetKind(), o.GetAPIVersion()))
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s/%s in namespace %s: %w", strings.ToLower(o.GetKind()), o.GetName(), o.GetNamespace(), err)
@@ -293,7 +293,7 @@ func (p *planner) source(id input.ID, o *unstructured.Unstructured) (*kube.Sourc
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
 		// The cause may quote the content.
-		return nil, fmt.Errorf("%s of the files cannot be read as a %s", id, id.Kind)
+		return nil, fmt.Errorf("%s in the files can't be read as a %s", id, id.Kind)
 	}
 	return p.Hashers.Slim(typed, p.Serves.Words(p.Defaults))
 }

@@ -12,13 +12,14 @@ import (
 
 // PlannedSpread is how a changed source would reach the workloads that roll for it.
 type PlannedSpread struct {
-	// Rolls is how many workloads roll.
+	// Rolls is the number of workloads that roll.
 	Rolls int `json:"rolls"`
-	// Steps is true when one workload gets it before the others, and First names it when a user
-	// chose it. Otherwise it is a healthy one.
-	Steps bool   `json:"steps,omitempty"`
+	// Steps is true when one workload gets it before the others.
+	Steps bool `json:"steps,omitempty"`
+	// First is the workload that gets it first, if a user chose one. Otherwise Lockstep chooses a
+	// healthy one.
 	First string `json:"first,omitempty"`
-	// AtMost is how many of them roll at the same time, zero for any number.
+	// AtMost is the number of workloads that may roll at the same time, omitted if it isn't limited.
 	AtMost int `json:"atMost,omitempty"`
 }
 

@@ -114,10 +114,10 @@ func (p *planner) decide(ctx context.Context) error {
 	}
 	p.spreads(all)
 	if !p.KeyKnown && slices.ContainsFunc(p.plan.Workloads, func(w PlannedWorkload) bool { return w.Estimate }) {
-		p.note("the installation key cannot be read: Secrets are compared with those of the cluster, and not with what was delivered")
+		p.note("the installation key cannot be read: Secrets are compared with those in the cluster instead of the delivered versions")
 	}
 	if p.noRecord {
-		p.note("the record cannot be read: what exists now counts as delivered")
+		p.note("the record cannot be read: the current versions count as delivered")
 	}
 	for i, s := range p.plan.Sources {
 		p.plan.Sources[i].Users = p.users(s)

@@ -84,7 +84,7 @@ func TestWithoutPermissions(t *testing.T) {
 		if strings.Contains(all, ", so ") {
 			t.Errorf("%s says that events replace the record: %s", name, all)
 		}
-		for _, want := range []string{"the record is not visible to you: ", "what an operator stopped is not visible to you: read configmap/lockstep-stop"} {
+		for _, want := range []string{"the record is not visible to you: ", "the list of stopped changes is not visible to you: read configmap/lockstep-stop"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("%s lacks %q: %s", name, want, all)
 			}
@@ -139,11 +139,11 @@ func TestDenied(t *testing.T) {
 func TestEventsReplaceTheRecord(t *testing.T) {
 	t.Parallel()
 	e, err := readerOf("events").Workload(t.Context(), kube.Deployment(), client.ObjectKey{Namespace: "shop", Name: "web"})
-	if err != nil || e.State.From != FromEvent || !strings.Contains(e.Notes[0], "the record is not visible to you, so the state is that of the newest event: ") {
+	if err != nil || e.State.From != FromEvent || !strings.Contains(e.Notes[0], "the record is not visible to you, so the state comes from the newest event: ") {
 		t.Errorf("the state is %+v, with the notes %q, %v", e.State, e.Notes, err)
 	}
 	status, err := readerOf("events").Status(t.Context(), Scope{Namespace: "shop"})
-	if err != nil || !strings.Contains(status.Notes[0], "so this is what events say") {
+	if err != nil || !strings.Contains(status.Notes[0], "so the states come from events") {
 		t.Errorf("the notes are %q, %v", status.Notes, err)
 	}
 }

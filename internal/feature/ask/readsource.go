@@ -28,14 +28,14 @@ func (r *Reader) Source(ctx context.Context, namespace string, id input.ID) (Sou
 	s.Controller, s.Stops = ControllerOf(&heard, r.Now()), heard.StopsIn(namespace)
 	s.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
 	s.RecordHidden = heard.RecordProblem != nil
-	s.Unread = heard.unread("the record, and so who follows it,", "")
+	s.Unread = heard.unread("the record, which lists the workloads that follow it,", "")
 	o, err := cluster.ReadSource(ctx, r.Client, namespace, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		s.Hidden = err.Error()
 		s.Unread = append(s.Unread, "it is "+NotVisible+": "+s.Hidden)
 	case apierrors.IsNotFound(err) && s.isFollowed():
-		s.Gone, s.Unread = true, append(s.Unread, "it does not exist")
+		s.Gone, s.Unread = true, append(s.Unread, "the object does not exist")
 	case err != nil:
 		return SourceExplanation{}, err
 	default:

@@ -18,11 +18,13 @@ import (
 
 // Status is how many workloads stand.
 type Status struct {
+	// Controller is the state of the controller itself.
 	Controller Controller `json:"controller"`
-	// Stops are what an operator stopped.
-	Stops     []Stop    `json:"stops,omitempty"`
+	// Stops are the stops of automatic changes by an operator.
+	Stops []Stop `json:"stops,omitempty"`
+	// Workloads are the followed workloads, and those that request to be followed.
 	Workloads []Summary `json:"workloads"`
-	// Notes list what could not be read.
+	// Notes are messages about objects that could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -93,5 +95,5 @@ func byEvents(problem error) string {
 	if problem != nil {
 		return ""
 	}
-	return ", so this is what events say"
+	return ", so the states come from events"
 }

@@ -65,7 +65,7 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 	}
 	instead := ""
 	if x.state().From == FromEvent {
-		instead = ", so the state is that of the newest event"
+		instead = ", so the state comes from the newest event"
 	}
 	x.Unread = append(heard.unread("the record", instead), x.Unread...)
 	if x.Entry.Decision.Reason == input.AwaitsTurn {

@@ -87,7 +87,7 @@ func (v Serves) State(s Report, workload kube.Key, sources, images bool) Report 
 	}
 	switch {
 	case !v.watches(workload.Namespace):
-		return Report{Reason: NotWatched, Message: notWatched, Ends: "the controller watching the namespace, by its flags or a label", From: FromFlags}
+		return Report{Reason: NotWatched, Message: notWatched, Ends: "a controller that watches the namespace, by its flags or a label", From: FromFlags}
 	case !v.follows(workload):
 		return off(input.KindOff)
 	case isOpen && sourcesOff:
@@ -131,7 +131,7 @@ func (v Serves) planned(row PlannedWorkload, workload kube.Key) PlannedWorkload 
 	case !v.follows(workload):
 		reason, because = input.KindOff, "the controller does not follow this kind of workload"
 	case v.ReloadOff:
-		reason, because = input.ReloadOff, "the controller follows no ConfigMaps and Secrets"
+		reason, because = input.ReloadOff, "the controller does not follow ConfigMaps and Secrets"
 	default:
 		return row
 	}

@@ -21,36 +21,42 @@ import (
 // SourceExplanation lists the workloads that follow a ConfigMap or Secret, and its
 // events.
 type SourceExplanation struct {
-	Namespace  string     `json:"namespace"`
-	Source     string     `json:"source"`
+	Namespace string `json:"namespace"`
+	// Source is its kind and name, such as "configmap/app".
+	Source string `json:"source"`
+	// Controller is the state of the controller itself.
 	Controller Controller `json:"controller"`
-	// ChangedBy and ChangedAt are the last writer of its content, as far as its managed
-	// fields show.
-	ChangedBy string     `json:"changedBy,omitempty"`
+	// ChangedBy is the last writer of its content, if its managed fields show that.
+	ChangedBy string `json:"changedBy,omitempty"`
+	// ChangedAt is the time of the last write, if its managed fields show that.
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
-	// Owners are the objects that it is removed with.
+	// Owners are the owners of the object. Kubernetes deletes it with the last of them.
 	Owners []string `json:"owners,omitempty"`
 	Flow
-	Settings []Setting    `json:"settings,omitempty"`
-	Users    []SourceUser `json:"users,omitempty"`
+	// Settings are the Lockstep annotations of the object.
+	Settings []Setting `json:"settings,omitempty"`
+	// Users are the workloads that follow it.
+	Users []SourceUser `json:"users,omitempty"`
 	// Events are Lockstep's events about it, oldest first.
-	Events []Event  `json:"events,omitempty"`
-	Notes  []string `json:"notes,omitempty"`
+	Events []Event `json:"events,omitempty"`
+	// Notes are messages about objects that could not be read.
+	Notes []string `json:"notes,omitempty"`
 	// Gone is true when the object doesn't exist any more.
 	Gone bool `json:"gone,omitempty"`
 	// RecordHidden is true when the caller has no permission to read the record.
 	RecordHidden bool `json:"recordHidden,omitempty"`
-	// Hidden is why the current version can't be read; Current of each user is then the one on
-	// record.
+	// Hidden is the reason why the current version can't be read. `current` of each user is then
+	// the recorded version.
 	Hidden string `json:"hidden,omitempty"`
 }
 
 // SourceUser is a workload that follows the source.
 type SourceUser struct {
 	Workload string `json:"workload"`
-	// State is an estimate where the controller has the workload in step and the current version
-	// isn't the delivered one.
-	State     Report `json:"state"`
+	// State is the controller's decision. It is an estimate if the controller has the workload in
+	// step although the current version isn't the delivered one.
+	State Report `json:"state"`
+	// Delivered is the last delivered version.
 	Delivered string `json:"delivered"`
 	// Current is the current version of the keys that the workload uses.
 	Current string `json:"current"`
@@ -147,7 +153,7 @@ func (s *Source) user(key kube.Key, entry *record.Entry) SourceUser {
 	case !now.IsZero():
 		u.Current = now.Short()
 		if u.State.IsInStep() {
-			u.State = Report{Reason: string(input.Changed), Message: "its current version is not on record yet", Ends: "the controller's next look", From: FromEstimate}
+			u.State = Report{Reason: string(input.Changed), Message: "its current version is not on record yet", Ends: "the controller's next check", From: FromEstimate}
 		}
 	case u.State.From == FromFlags, s.Now != nil && s.Controller.State != Running:
 		u.Current = versionNotKnown // the one on record may be outdated

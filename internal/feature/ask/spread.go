@@ -21,21 +21,24 @@ import (
 // Spreading is how the current version of an input reaches the workloads that use it.
 type Spreading struct {
 	Input string `json:"input"`
-	// Users are the followed workloads that use it. Healthy are known to be healthy with the
-	// current version, Rolling get it now, and Waiting get it later.
-	Users   int `json:"users"`
+	// Users is the number of followed workloads that use it.
+	Users int `json:"users"`
+	// Healthy is the number of workloads known to be healthy with the current version.
 	Healthy int `json:"healthy"`
+	// Rolling is the number of workloads that are getting it now.
 	Rolling int `json:"rolling"`
+	// Waiting is the number of workloads that get it later.
 	Waiting int `json:"waiting"`
-	// AtMost is how many of them roll at the same time, zero for any number, or when the
-	// controller's flags aren't known.
+	// AtMost is the number of workloads that may roll at the same time, omitted if it isn't limited
+	// or the controller's flags aren't known.
 	AtMost int `json:"atMost,omitempty"`
-	// RollingNow names the first few that get it now.
+	// RollingNow are the names of the first few workloads that are getting it now.
 	RollingNow []string `json:"rollingNow,omitempty"`
-	// InLine are those that wait for their turn, and Next is the first of them.
-	InLine int    `json:"inLine,omitempty"`
-	Next   string `json:"next,omitempty"`
-	// Place is where the workload in question is in this line, zero when it isn't.
+	// InLine is the number of workloads that wait for their turn.
+	InLine int `json:"inLine,omitempty"`
+	// Next is the first of them.
+	Next string `json:"next,omitempty"`
+	// Place is the place of the explained workload in this line.
 	Place int `json:"place,omitempty"`
 }
 
@@ -45,10 +48,11 @@ func (s Spreading) isOpen() bool { return s.Rolling+s.InLine > 0 || s.Healthy > 
 
 // Window is a maintenance window.
 type Window struct {
+	// Text is the window as it is written in the setting.
 	Text string `json:"text"`
-	// On is where it is set.
+	// On is the place of the setting, such as "on the workload".
 	On string `json:"on"`
-	// Opens is when it opens, nil while it is open.
+	// Opens is the time at which it opens, omitted while it is open.
 	Opens *time.Time `json:"opens,omitempty"`
 }
 

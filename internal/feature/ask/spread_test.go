@@ -76,7 +76,7 @@ func TestExplainPlace(t *testing.T) {
 		},
 		"Freed":  {"a place that was given away doesn't count, and nobody waits", "shop/a:freed shop/b:has", "shop/a", "", false, nil, ""},
 		"InStep": {"others wait, this one has it", "shop/a:proven shop/b:turn", "shop/a", "", false, nil, ""},
-		"Alone":  {"nobody else uses it", "shop/a:turn", "shop/a", "", false, nil, "its turn: the workloads before it are healthy"},
+		"Alone":  {"nobody else uses it", "shop/a:turn", "shop/a", "", false, nil, "its turn, after the workloads before it are healthy"},
 		"Namespaces": {
 			"each namespace has its own change", "shop/a:turn shop/b:turn blog/a:turn blog/b:turn", "shop/b", "", false,
 			&ask.Spreading{Input: "configmap/app", Users: 2, Waiting: 2, AtMost: 20, InLine: 2, Next: "deployment/a", Place: 2}, "its turn: 2nd of 2",
@@ -212,7 +212,7 @@ func TestStatusWaits(t *testing.T) {
 		ends[strings.TrimPrefix(row.Workload, "deployment/")] = row.State.Ends
 	}
 	for name, want := range map[string]string{
-		"w": "the opening of the maintenance window at 2026-03-02 02:00 UTC", "m22": "its turn: 1st of 23", "m00": "its turn: 2nd of 23", "m01": "its turn: 3rd of 23",
+		"w": "the maintenance window to open at 2026-03-02 02:00 UTC", "m22": "its turn: 1st of 23", "m00": "its turn: 2nd of 23", "m01": "its turn: 3rd of 23",
 		"m02": "its turn: 4th of 23", "m09": "its turn: 11th of 23", "m10": "its turn: 12th of 23", "m19": "its turn: 21st of 23", "m20": "its turn: 22nd of 23",
 	} {
 		if ends[name] != want {

@@ -27,9 +27,9 @@ const NotOnRecord = "NotOnRecord"
 // firstLook ends NotOnRecord, unless the record can't be read.
 func firstLook(readable bool) string {
 	if !readable {
-		return "the permission to read the record"
+		return "permission to read the record"
 	}
-	return "the controller's first look, and something that it can follow"
+	return "the controller's first check, and an input that it can follow"
 }
 
 // NotFollowedAnyMore is the state of a workload that was followed at the last check.
@@ -37,20 +37,22 @@ const NotFollowedAnyMore = "NotFollowedAnyMore"
 
 // Report is the controller's decision on a workload.
 type Report struct {
-	// Reason is from the reference of reasons, NotOnRecord or NotWatched.
+	// Reason is one of the [reasons and states](reasons.md).
 	Reason string `json:"reason"`
 	// Message is the controller's explanation.
 	Message string `json:"message,omitempty"`
-	// Since is since when that is the case, nil when that is not known.
+	// Since is the time since when it applies, omitted if that isn't known.
 	Since *time.Time `json:"since,omitempty"`
-	// Next is when the controller checks again, nil when only an event can change
-	// anything.
+	// Next is the time at which the controller checks again, omitted if only an event can change the
+	// state.
 	Next *time.Time `json:"next,omitempty"`
-	// PendingSince is when the oldest change that is not delivered was first seen.
+	// PendingSince is the time at which the oldest pending change was first seen.
 	PendingSince *time.Time `json:"pendingSince,omitempty"`
-	// Ends describes what ends it, empty when the workload is in step.
+	// Ends is the event or action that the workload waits for, omitted when it is in step.
 	Ends string `json:"ends,omitempty"`
-	// From is FromRecord, FromEvent, FromEstimate or FromFlags.
+	// From is the origin of the state: "record", "event" (the record can't be read or doesn't
+	// contain it), "estimate" (computed now from the objects that can be read) or "flags" (the
+	// arguments of the controller's Deployment).
 	From string `json:"from"`
 }
 

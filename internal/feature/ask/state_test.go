@@ -57,7 +57,7 @@ func TestControllerOf(t *testing.T) {
 		"Running":      {"the lease is held", Heard{Leader: leads, Led: true, Version: "1", Program: "1"}, Running, ""},
 		"Expired":      {"it was not renewed", Heard{Leader: access.Leader{Name: "a", Renewed: now.Add(-time.Hour), Expires: now.Add(-time.Minute)}, Led: true}, Down, "its last decisions"},
 		"GivenUp":      {"the last one has ended", Heard{Leader: access.Leader{Renewed: now, Expires: now.Add(time.Second)}, Led: true}, Down, "its last decisions"},
-		"OtherVersion": {"the two are not the same", Heard{Leader: leads, Led: true, Version: "2", Program: "1"}, Running, "version 2, and this is 1"},
+		"OtherVersion": {"the two are not the same", Heard{Leader: leads, Led: true, Version: "2", Program: "1"}, Running, "version 2, and this program is 1"},
 		"Never":        {"neither lease nor record", Heard{Own: Own{Namespace: "own"}}, Unknown, "no controller has run in namespace own"},
 		"NoLease":      {"a record without a lease", Heard{Recorded: true, Own: Own{Namespace: "own"}}, Unknown, "without leader election"},
 		"OldLease":     {"one without leader election has followed", Heard{Led: true, Leader: access.Leader{Name: "a", Renewed: now.Add(-time.Hour), Expires: now.Add(-time.Minute)}, WrittenAt: now}, Unknown, "newer than the lease"},

@@ -16,20 +16,25 @@ import (
 // Summary is one workload, as the controller sees it.
 type Summary struct {
 	Namespace string `json:"namespace"`
-	Workload  string `json:"workload"`
-	State     Report `json:"state"`
-	// Inputs are those it follows, as far as they are on record.
+	// Workload is its kind and name, such as "deployment/web".
+	Workload string `json:"workload"`
+	// State is the controller's decision.
+	State Report `json:"state"`
+	// Inputs are the recorded inputs that it follows.
 	Inputs []InputStatus `json:"inputs,omitempty"`
 }
 
 // InputStatus is one input of a workload.
 type InputStatus struct {
+	// Input is its kind and name, such as "configmap/app".
 	Input string `json:"input"`
-	// Delivered is the last delivered version, Current the current one: "absent" when the
-	// object doesn't exist, "unknown" when no controller saw the delivered version.
+	// Delivered is the last delivered version: "absent" if the object didn't exist, "unknown" if no
+	// controller saw the delivered version.
 	Delivered string `json:"delivered"`
-	Current   string `json:"current"`
-	// Image is what a container follows, such as "registry.example/app:1.4.*"; empty for a source.
+	// Current is the current version: "absent" if the object doesn't exist.
+	Current string `json:"current"`
+	// Image is the image that a container follows, such as "registry.example/app:1.4.*". It is
+	// omitted for a source.
 	Image string `json:"image,omitempty"`
 }
 
@@ -114,9 +119,9 @@ func hasSource(e record.Entry) bool {
 
 func notOnRecord(readable bool) string {
 	if !readable {
-		return "the record cannot be read with your permissions, and no event that you can read says more"
+		return "the record cannot be read with your permissions, and the events that you can read don't show it"
 	}
-	return "it asks to be followed and is not on record: it uses nothing that can be followed, or no controller has seen it"
+	return "it requests to be followed and is not on record: it doesn't use anything that can be followed, or no controller has seen it"
 }
 
 // inputsOnRecord are the inputs of an entry, in order.

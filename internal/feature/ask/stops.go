@@ -14,10 +14,11 @@ import (
 
 // Stop is an operator's: no automatic change while it lasts.
 type Stop struct {
-	// Namespace is empty when every namespace is stopped.
+	// Namespace is the stopped namespace, omitted when all namespaces are stopped.
 	Namespace string `json:"namespace,omitempty"`
-	Reason    string `json:"reason,omitempty"`
-	// Since is when the ConfigMap of stops was last written.
+	// Reason is the operator's reason.
+	Reason string `json:"reason,omitempty"`
+	// Since is the time at which the ConfigMap with the stops was last written.
 	Since *time.Time `json:"since,omitempty"`
 }
 
@@ -47,13 +48,15 @@ func StoppedBy(stops []Stop) (reason string, stopped bool) {
 // VersionStop is a version that failed on a workload that was healthy before, and that isn't
 // delivered to further workloads.
 type VersionStop struct {
+	// Input is its kind and name, such as "configmap/app".
 	Input string `json:"input"`
-	// Version is empty for a Secret that all namespaces share.
+	// Version is the stopped version, omitted for a Secret that all namespaces share.
 	Version string `json:"version,omitempty"`
-	// FailedOn are the workloads that failed with it, as far as they are on record.
-	FailedOn []string   `json:"failedOn"`
-	Since    *time.Time `json:"since,omitempty"`
-	// Waiting is how many workloads keep an earlier version.
+	// FailedOn are the recorded workloads that failed with it.
+	FailedOn []string `json:"failedOn"`
+	// Since is the time of the failure.
+	Since *time.Time `json:"since,omitempty"`
+	// Waiting is the number of workloads that keep an earlier version.
 	Waiting int `json:"waiting"`
 }
 

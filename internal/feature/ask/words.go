@@ -76,7 +76,7 @@ func (s Report) FromWords() string {
 	case FromEvent:
 		return " (from the newest event)"
 	case FromEstimate:
-		return " (an estimate: the controller hasn't decided it, or its record is " + NotVisible + ")"
+		return " (an estimate, not the controller's decision)"
 	case FromFlags:
 		return " (from the arguments of the controller's Deployment)"
 	}
@@ -91,22 +91,22 @@ func (s Report) NextWords(c Controller, now time.Time) string {
 	case c.State == Down && s.Ends == "":
 		return "nothing while the controller is down"
 	case s.Reason == string(input.Reloaded) && s.From == FromEstimate:
-		return "the rollout, as soon as a controller looks"
+		return "the rollout, at the controller's next check"
 	case c.State == Down && s.Ends != "":
-		return "nothing while the controller is down; it ends with " + s.Ends
+		return "nothing while the controller is down; the workload waits for " + s.Ends
 	case s.Next != nil && !s.Next.After(now):
-		return "the controller looks again at any moment; it ends with " + s.Ends
+		return "the controller is about to check again; the workload waits for " + s.Ends
 	case s.Next != nil:
-		return "the controller looks again " + Until(s.Next, now) + "; it ends with " + s.Ends
+		return "the controller checks again " + Until(s.Next, now) + "; the workload waits for " + s.Ends
 	case s.Ends != "":
-		return "it ends with " + s.Ends
+		return "the workload waits for " + s.Ends
 	}
 	return "nothing is planned"
 }
 
 // WaitingWords is since when a change isn't delivered.
 func (s Report) WaitingWords(now time.Time) string {
-	return "the oldest change that isn't delivered was seen " + Age(s.PendingSince, now) + " ago"
+	return "the oldest pending change was seen " + Age(s.PendingSince, now) + " ago"
 }
 
 // EstimateWords describes the estimate, which isn't nil.
@@ -115,13 +115,13 @@ func (e *Explanation) EstimateWords() string {
 	if e.Estimate.Message != "" {
 		words += ": " + e.Estimate.Message
 	}
-	return words + "; the controller hasn't said so yet"
+	return words + "; the controller hasn't decided yet"
 }
 
 // NoUsers is why a source has no workload.
 func (e *SourceExplanation) NoUsers() string {
 	if e.RecordHidden {
-		return "which workloads follow it is " + NotVisible
+		return "the list of workloads that follow it is " + NotVisible
 	}
 	return "no workload on record follows it"
 }
@@ -132,9 +132,9 @@ func (s Scope) NoWorkload() string {
 	case s.Selector != nil && !s.Selector.Empty():
 		return "no workload with these labels is followed"
 	case s.Namespace == "":
-		return "no workload is followed, and none asks to be (" + settings.Reload + ": auto)"
+		return "no workload is followed, and none requests it (" + settings.Reload + ": auto)"
 	}
-	return "no workload is followed in this namespace, and none asks to be (" + settings.Reload + ": auto); -A looks in all namespaces"
+	return "no workload is followed in this namespace, and none requests it (" + settings.Reload + ": auto); use -A to list all namespaces"
 }
 
 // NextReport is the decision whose end matters to the user: the estimate, where the controller has
@@ -233,11 +233,11 @@ func (e *ImageExplanation) RegistryWords(now time.Time) string {
 	case last != nil:
 		return last.Reason + " " + Age(&last.At, now) + " ago, and may be over: " + last.Note
 	case e.RecordHidden || e.EventsHidden:
-		return "what it answered is " + NotVisible
+		return "its answer is " + NotVisible
 	case !e.isAnswered():
-		return "the controller hasn't asked it, as far as the record and events show"
+		return "according to the record and events, the controller hasn't queried it"
 	}
-	return "it has answered, and no problem was reported, as far as events are kept"
+	return "it answered, and the events that still exist don't report a problem"
 }
 
 // Pin is the current tag and digest, as far as they are known: of one that isn't delivered yet only

@@ -258,7 +258,7 @@ func warnings(ref podrefs.Ref, source *kube.Source) []input.Warning {
 	var all []input.Warning
 	if source.Content.IsWhole() && !source.Content.Version(ref.Keys).IsContentOf(ref.Keys) {
 		all = append(all, input.Warning{Reason: input.TooManyKeys, Text: fmt.Sprintf(
-			"a change of any key of %s rolls out the workload, which uses some of them: its keys need more than %d KiB of memory; split it", ref.Source, fingerprint.MaxKeys>>10)})
+			"a change to any key of %s rolls out the workload, which uses only some of them, because its keys take more than %d KiB; split it", ref.Source, fingerprint.MaxKeys>>10)})
 	}
 	for _, wrong := range settings.SourceProblems(source.Annotations) {
 		all = append(all, input.Warning{Reason: input.InvalidAnnotation, Text: source.ID.String() + ": " + wrong.String() + "; it has no effect"})

@@ -240,7 +240,7 @@ func TestAssessTooManyKeys(t *testing.T) {
 				}
 				return
 			}
-			if len(all.Warnings) != 1 || all.Warnings[0].Reason != input.TooManyKeys || !strings.Contains(all.Warnings[0].Text, "configmap/app") || !strings.Contains(all.Warnings[0].Text, "16 KiB of memory; split it") {
+			if len(all.Warnings) != 1 || all.Warnings[0].Reason != input.TooManyKeys || !strings.Contains(all.Warnings[0].Text, "configmap/app") || !strings.Contains(all.Warnings[0].Text, "16 KiB; split it") {
 				t.Errorf("the warnings are %v, want one that names the source, the bound and the way out", all.Warnings)
 			}
 		})

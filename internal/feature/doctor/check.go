@@ -47,13 +47,15 @@ const (
 
 // Check is the outcome of one check.
 type Check struct {
-	Name   Name   `json:"check"`
+	// Name is the name of the check.
+	Name Name `json:"check"`
+	// Result is "ok", "warning", "problem" or "unknown".
 	Result Result `json:"result"`
 	// Found is the finding, in one line.
 	Found string `json:"found"`
 	// Details are the affected objects, or their state.
 	Details []string `json:"details,omitempty"`
-	// Do is what an operator can do about it.
+	// Do is the recommended action.
 	Do string `json:"do,omitempty"`
 }
 
@@ -67,20 +69,20 @@ type Explanation struct {
 func Explanations() []Explanation {
 	return []Explanation{
 		{Kubernetes, "The Kubernetes release is in the range that Lockstep is tested with, " + OldestKubernetes + " to " + NewestKubernetes + ". Nothing is known to fail on an older or newer one, and nothing is tested there."},
-		{Controller, "The Deployment in the controller's own namespace exists, can be understood, and has ready pods."},
-		{Leader, "A pod of the Deployment holds the Lease and has renewed it in time; no other Deployment has the same Lease; the version that wrote the record is the one of this program."},
-		{Permissions, "The service account of the Deployment has every permission that its flags need. The API server is asked with SubjectAccessReviews."},
-		{Kinds, "The cluster has the kinds of workloads that the controller follows, such as Argo Rollouts. It names those that are switched off."},
-		{Caches, "Each pod of the controller says at `/readyz` that it follows what it can list. The details come through the API server's proxy to the pod; without the permission to that, the readiness of the pods is told."},
-		{Clock, "The clocks of this machine, of the API server and of the leader agree."},
-		{Record, "The ConfigMaps of the record can be read and have room for more workloads."},
-		{Key, "The digests of Secrets on record were made with the key that the installation has: with another one the next start takes what exists as given, and does not deliver what changed before it."},
-		{Stops, "No operator has stopped automatic changes with `lockstep stop`, and no version is stopped because a workload failed with it."},
-		{Notices, "The Secret with the notification targets can be read and understood, and the namespaces choose targets that they may choose. No message is sent: `lockstep notify test` does that."},
-		{Registries, "The registries of the images that workloads follow answer, from where this program runs, and the controller follows images."},
-		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets can be understood and do not contradict each other, the controller can do what they ask for, the namespaces that are named exist and are watched, and no workload asks in a namespace that is not. It names the rules of the table below, or a reason: `ReloadOff` if the controller follows no ConfigMaps and Secrets, `KindOff` if it does not follow the kind of the workload, `StrategyOff` if it evicts and refreshes no pods. It doesn't read admission policies: a workload in a namespace of the chart value `admissionPolicy.deniedNamespaces` passes, and Lockstep can't roll it out."},
+		{Controller, "The Deployment in the controller's own namespace exists, its arguments are valid, and its pods are ready."},
+		{Leader, "A pod of the Deployment holds the Lease and renews it in time, no other Deployment uses the same Lease, and the controller's version is the version of this program."},
+		{Permissions, "The Deployment's service account has every permission that its flags need. The check uses SubjectAccessReviews."},
+		{Kinds, "The workload kinds that the controller follows, such as Argo Rollouts, are installed in the cluster. The check lists the kinds that are off."},
+		{Caches, "Each controller pod reports at `/readyz` that it can list and watch what it needs. The details come through the API server's pod proxy. Without permission to use it, the check reports only whether the pods are ready."},
+		{Clock, "The clocks of this machine, the API server and the leader agree."},
+		{Record, "The record's ConfigMaps can be read and have room for more workloads."},
+		{Key, "The recorded Secret digests were made with the installation's current key. With another key, the controller takes the Secrets that exist at its next start as the new baseline, and doesn't deliver earlier changes."},
+		{Stops, "Automatic changes aren't stopped with `lockstep stop`, and no version is stopped because a workload failed with it."},
+		{Notices, "The Secret with the notification targets is valid, and namespaces choose only targets that they are allowed to use. The check doesn't send messages. `lockstep notify test` does."},
+		{Registries, "The registries of the followed images answer requests from this machine, and the controller follows images."},
+		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets are valid and don't contradict each other, the controller can do what they request, the configured namespaces exist, and the controller watches every namespace in which a workload requests to be followed. The check names the rules in the table below, or a reason: `ReloadOff` if the controller doesn't follow ConfigMaps and Secrets, `KindOff` if it doesn't follow the workload's kind, `StrategyOff` if it doesn't evict and refresh pods. It doesn't read admission policies: a workload in a namespace of the chart value `admissionPolicy.deniedNamespaces` passes, although Lockstep can't roll it out."},
 		{References, "The ConfigMaps and Secrets that followed workloads need exist."},
-		{Pods, "Containers do not run as root where `runAsNonRoot` forbids it: the kubelet does not start them, and their pod stays at `CreateContainerConfigError`."},
+		{Pods, "Containers don't run as root where `runAsNonRoot` forbids it. The kubelet doesn't start such containers, and their pod stays at `CreateContainerConfigError`."},
 		{Reloaders, "No other reloader, and no other installation of Lockstep, restarts the workloads that Lockstep follows."},
 	}
 }
@@ -116,9 +118,9 @@ func ok(name Name, format string, args ...any) Check {
 
 // unread is a check whose facts could not be read.
 func unread(name Name, err error) Check {
-	c := Check{Name: name, Result: Unknown, Found: err.Error(), Do: "see whether the API server answers, and run it again"}
+	c := Check{Name: name, Result: Unknown, Found: err.Error(), Do: "check that the API server answers, and run it again"}
 	if apierrors.IsForbidden(err) {
-		c.Do = "run it as someone who has this permission"
+		c.Do = "run it as a user who has this permission"
 	}
 	return c
 }

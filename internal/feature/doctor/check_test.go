@@ -119,29 +119,29 @@ func TestDecide(t *testing.T) {
 		"NoRelease":        {"another API server", func(f *doctor.Facts) { f.Kubernetes.Version = "master" }, doctor.Kubernetes, doctor.Warning, []string{`the version "master"`, "tested with 1.34 and 1.36"}},
 		"VersionHidden":    {"a proxy refuses it", func(f *doctor.Facts) { f.Kubernetes.Err = errors.New("status 403") }, doctor.Kubernetes, doctor.Unknown, []string{"status 403"}},
 
-		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Controller.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"namespace lockstep-system has no Deployment of Lockstep"}},
+		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Controller.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"there is no Lockstep Deployment in namespace lockstep-system"}},
 		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Controller.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "on purpose", "kubectl -n lockstep-system edit deployment/lockstep"}},
-		"NotUpdated":     {"an upgrade is stuck", func(f *doctor.Facts) { f.Controller.Installation.Updated = 0 }, doctor.Controller, doctor.Warning, []string{"0 of 2 pods have its newest template", "rollout status"}},
+		"NotUpdated":     {"an upgrade is stuck", func(f *doctor.Facts) { f.Controller.Installation.Updated = 0 }, doctor.Controller, doctor.Warning, []string{"0 of 2 pods run its newest template", "rollout status"}},
 		"NotReady":       {"no pod works", func(f *doctor.Facts) { f.Controller.Installation.Ready = 0 }, doctor.Controller, doctor.Problem, []string{"none of 2 pods is ready"}},
 		"HalfReady":      {"the other one works", func(f *doctor.Facts) { f.Controller.Installation.Ready = 1 }, doctor.Controller, doctor.Warning, []string{"1 of 2 pods are ready"}},
 		"WrongArguments": {"it would not start", func(f *doctor.Facts) { f.Controller.Installation.Problem = "unknown flag" }, doctor.Controller, doctor.Problem, []string{"would not start: unknown flag"}},
 
-		"NoElection":   {"one replica needs no leader", func(f *doctor.Facts) { f.Controller.Installation.Lease, f.Controller.Led = "", false }, doctor.Leader, doctor.OK, []string{"switched off"}},
+		"NoElection":   {"one replica needs no leader", func(f *doctor.Facts) { f.Controller.Installation.Lease, f.Controller.Led = "", false }, doctor.Leader, doctor.OK, []string{"leader election is off"}},
 		"NotInstalled": {"there is no log to look at", func(f *doctor.Facts) { f.Controller.Led, f.Controller.Installation = false, doctor.Installation{} }, doctor.Leader, doctor.Problem, []string{"install it"}},
 		"NeverLed":     {"it never started", func(f *doctor.Facts) { f.Controller.Led = false }, doctor.Leader, doctor.Problem, []string{"no controller has ever led"}},
-		"GivenUp":      {"it was stopped", func(f *doctor.Facts) { f.Controller.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"given up"}},
-		"Expired":      {"it was killed", func(f *doctor.Facts) { f.Controller.Leader.Expires = now() }, doctor.Leader, doctor.Problem, []string{"has not renewed it since 2026-03-01T11:59:58Z"}},
-		"LaptopBehind": {"the clock of this machine does not decide", func(f *doctor.Facts) { f.Clock.Times.Server = now().Add(time.Hour) }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
+		"GivenUp":      {"it was stopped", func(f *doctor.Facts) { f.Controller.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"released the Lease"}},
+		"Expired":      {"it was killed", func(f *doctor.Facts) { f.Controller.Leader.Expires = now() }, doctor.Leader, doctor.Problem, []string{"hasn't renewed it since 2026-03-01T11:59:58Z"}},
+		"LaptopBehind": {"the clock of this machine does not decide", func(f *doctor.Facts) { f.Clock.Times.Server = now().Add(time.Hour) }, doctor.Leader, doctor.Problem, []string{"hasn't renewed it"}},
 		"LaptopAhead":  {"neither does it here", func(f *doctor.Facts) { f.Now = now().Add(time.Hour) }, doctor.Leader, doctor.OK, nil},
-		"NoServerTime": {"then it has to", func(f *doctor.Facts) { f.Now, f.Clock.Err = now().Add(time.Hour), errors.New("no date") }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
-		"OtherVersion": {"two versions may mean different things", func(f *doctor.Facts) { f.Record.Stored.Version = "1.3.0" }, doctor.Leader, doctor.Warning, []string{"version 1.3.0, and this is 1.2.3"}},
-		"Terminal":     {"a person forgot to end it", func(f *doctor.Facts) { f.Controller.Leader.Name = "laptop_1f2e" }, doctor.Leader, doctor.Warning, []string{"laptop_1f2e leads, and is no pod of deployment/lockstep", "end that process"}},
+		"NoServerTime": {"then it has to", func(f *doctor.Facts) { f.Now, f.Clock.Err = now().Add(time.Hour), errors.New("no date") }, doctor.Leader, doctor.Problem, []string{"hasn't renewed it"}},
+		"OtherVersion": {"two versions may mean different things", func(f *doctor.Facts) { f.Record.Stored.Version = "1.3.0" }, doctor.Leader, doctor.Warning, []string{"version 1.3.0, and this program is 1.2.3"}},
+		"Terminal":     {"a person forgot to end it", func(f *doctor.Facts) { f.Controller.Leader.Name = "laptop_1f2e" }, doctor.Leader, doctor.Warning, []string{"laptop_1f2e leads, and isn't a pod of deployment/lockstep", "stop that process"}},
 		"OnHost": {"its pods are called as their nodes", func(f *doctor.Facts) {
 			f.Controller.Leader.Name, f.Controller.Installation.OnHost = "node-1_1f2e", true
 		}, doctor.Leader, doctor.OK, nil},
 		"HandedOn":    {"a pod is ready to take it", func(f *doctor.Facts) { f.Controller.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"within seconds"}},
 		"Rivals":      {"one of them always waits", func(f *doctor.Facts) { f.Controller.Rivals = []string{"deployment/twin"} }, doctor.Leader, doctor.Problem, []string{"only one of them works at a time", "deployment/twin", "a namespace of its own"}},
-		"LeaseHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Controller.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this permission"}},
+		"LeaseHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Controller.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as a user who has this permission"}},
 
 		"Vital": {"nothing works without it", func(f *doctor.Facts) {
 			f.Permissions.Missing = []access.Permission{{Verb: "patch", Use: "x", Vital: true}}
@@ -165,40 +165,40 @@ func TestDecide(t *testing.T) {
 		"NotFollowed": {"a permission is missing", func(f *doctor.Facts) {
 			f.Controller.Installation.Pods[1].Report = []string{"[-] secrets: permission is missing: no role"}
 		}, doctor.Caches, doctor.Warning, []string{"lockstep-b: secrets: permission is missing"}},
-		"Silent": {"the proxy is not for everyone", func(f *doctor.Facts) { f.Controller.Installation.Pods[1].ReportErr = errors.New("403") }, doctor.Caches, doctor.OK, []string{"1 could not be asked"}},
+		"Silent": {"the proxy is not for everyone", func(f *doctor.Facts) { f.Controller.Installation.Pods[1].ReportErr = errors.New("403") }, doctor.Caches, doctor.OK, []string{"1 didn't report details"}},
 
-		"Behind": {"this machine", func(f *doctor.Facts) { f.Clock.Times.Server = now().Add(time.Minute) }, doctor.Clock, doctor.Warning, []string{"the clock of this machine is 1m0s behind that of the API server"}},
+		"Behind": {"this machine", func(f *doctor.Facts) { f.Clock.Times.Server = now().Add(time.Minute) }, doctor.Clock, doctor.Warning, []string{"this machine's clock is 1m0s behind the API server's"}},
 		"Ahead":  {"this machine", func(f *doctor.Facts) { f.Clock.Times.Server = now().Add(-time.Minute) }, doctor.Clock, doctor.Warning, []string{"1m0s ahead of"}},
 		"Slow": {"a slow answer is no wrong clock", func(f *doctor.Facts) {
 			f.Clock.Times.Answered, f.Clock.Times.Server = now().Add(time.Minute), now().Add(time.Minute)
 		}, doctor.Clock, doctor.OK, nil},
-		"LeaderFast": {"the leader", func(f *doctor.Facts) { f.Controller.Leader.WrittenAt = now().Add(-time.Hour) }, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 59m58s ahead of"}},
+		"LeaderFast": {"the leader", func(f *doctor.Facts) { f.Controller.Leader.WrittenAt = now().Add(-time.Hour) }, doctor.Clock, doctor.Warning, []string{"the leader's clock is 59m58s ahead of"}},
 		"LeaderSlow": {"a write takes less than the Lease lasts", func(f *doctor.Facts) {
 			f.Controller.Leader.WrittenAt = f.Controller.Leader.Expires.Add(10 * time.Second)
-		}, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 10s behind"}},
+		}, doctor.Clock, doctor.Warning, []string{"the leader's clock is 10s behind"}},
 
 		"NoRecord":   {"nothing was followed", func(f *doctor.Facts) { f.Record.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"no record"}},
 		"NoneAsks":   {"nothing asks for it", func(f *doctor.Facts) { f.Record.Stored.Found, f.Workloads.All = false, nil }, doctor.Record, doctor.Warning, []string{"annotate a workload"}},
 		"Asked":      {"nobody has looked", func(f *doctor.Facts) { f.Record.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"see the check leader"}},
 		"NearlyFull": {"a namespace has little room left", func(f *doctor.Facts) { f.Record.Stored.Used[0].Namespaces["shop"] = 60 << 10 }, doctor.Record, doctor.Warning, []string{"namespace shop in lockstep-state-07: 60 of 64 KiB", "93%"}},
 		"Full":       {"a part is full", func(f *doctor.Facts) { f.Record.Stored.Used[0].All = 500 << 10 }, doctor.Record, doctor.Problem, []string{"lockstep-state-07: 500 of 500 KiB"}},
-		"KeyUnused":  {"only ConfigMaps are followed", func(*doctor.Facts) {}, doctor.Key, doctor.OK, []string{"no digest of a Secret is on record"}},
+		"KeyUnused":  {"only ConfigMaps are followed", func(*doctor.Facts) {}, doctor.Key, doctor.OK, []string{"no Secret digest is on record"}},
 		"KeyKept":    {"all were made with it", func(f *doctor.Facts) { f.Record.Key, f.Record.Keyed = "key", 2 }, doctor.Key, doctor.OK, []string{"(2 workloads) were made with the key in secret/key in lockstep-system"}},
 		"KeyReplaced": {"the leader has the old one in memory", func(f *doctor.Facts) {
 			f.Record.Key, f.Record.Keyed, f.Record.OtherKey = "key", 1, []string{"deployment/web in shop"}
-		}, doctor.Key, doctor.Problem, []string{"secret/key in lockstep-system was replaced", "of 1 of 1 workload were", "deployment/web in shop", "delete the Secret if the leader has run since before"}},
+		}, doctor.Key, doctor.Problem, []string{"secret/key in lockstep-system was replaced", "of 1 of 1 workload were", "deployment/web in shop", "if the leader has been running since before the replacement, delete the Secret"}},
 		"KeyTaken": {"a start has taken the new one", func(f *doctor.Facts) {
 			f.Record.Keyed, f.Record.OtherKey = 2, []string{"deployment/web in shop"}
-		}, doctor.Key, doctor.Warning, []string{"1 of 2 workloads", "it uses the new key: restart those", "if not, delete the Secret"}},
+		}, doctor.Key, doctor.Warning, []string{"1 of 2 workloads", "it uses the new key: restart the listed", "if not, delete the Secret"}},
 		"KeyGone": {"the leader has not looked yet, or there is none", func(f *doctor.Facts) {
 			f.Record.Keyed, f.Record.KeyErr = 1, fmt.Errorf("read: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "key"))
-		}, doctor.Key, doctor.Problem, []string{"does not exist", "look again in a minute"}},
-		"KeyHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Record.Keyed, f.Record.KeyErr = 1, forbidden("secrets") }, doctor.Key, doctor.Unknown, []string{"secrets", "as someone who has this permission"}},
+		}, doctor.Key, doctor.Problem, []string{"does not exist", "check again in a minute"}},
+		"KeyHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Record.Keyed, f.Record.KeyErr = 1, forbidden("secrets") }, doctor.Key, doctor.Unknown, []string{"secrets", "as a user who has this permission"}},
 		"KeyRecord": {"without the record there is nothing to compare", func(f *doctor.Facts) { f.Record.Err = forbidden("configmaps") }, doctor.Key, doctor.Unknown, []string{"configmaps"}},
 
 		"TooNew": {"after a step back", func(f *doctor.Facts) {
 			f.Record.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{Unstored: record.Unstored{TooNew: true}}
-		}, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
+		}, doctor.Record, doctor.Warning, []string{"1 workload on record in the format of a newer Lockstep version"}},
 
 		"StoppedAll": {"an operator forgot it", func(f *doctor.Facts) { all := "incident 42"; f.Controller.Stop.All = &all }, doctor.Stops, doctor.Warning, []string{"an operator stopped", "every automatic change is stopped: incident 42", "lockstep resume"}},
 		"StoppedOne": {"one namespace", func(f *doctor.Facts) { f.Controller.Stop.Namespaces = map[string]string{"shop": ""} }, doctor.Stops, doctor.Warning, []string{"every automatic change in namespace shop is stopped"}},
@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) {
 
 		"Notified":       {"all is well", func(f *doctor.Facts) { notify(f, "shop") }, doctor.Notices, doctor.OK, []string{"1 target: team"}},
 		"NotAllowed":     {"a namespace chooses the target of another", func(f *doctor.Facts) { notify(f, "blog") }, doctor.Notices, doctor.Warning, []string{"namespace/blog: annotation lockstep.dev/notify: ", `"team"`}},
-		"NobodyNotified": {"a namespace expects messages", func(f *doctor.Facts) { f.Controller.Notices.Chosen = map[string]string{"shop": "team"} }, doctor.Notices, doctor.Warning, []string{"the controller notifies nobody", "namespace/shop"}},
+		"NobodyNotified": {"a namespace expects messages", func(f *doctor.Facts) { f.Controller.Notices.Chosen = map[string]string{"shop": "team"} }, doctor.Notices, doctor.Warning, []string{"notifications are off", "namespace/shop"}},
 		"TargetsWrong": {"the controller keeps those of before", func(f *doctor.Facts) {
 			f.Controller.Notices.Err, f.Controller.Notices.Wrong = errors.New("line 3: no such key"), true
 		}, doctor.Notices, doctor.Problem, []string{"line 3", "correct them"}},
@@ -222,21 +222,21 @@ func TestDecide(t *testing.T) {
 
 		"NoImages":    {"no registry is needed", func(f *doctor.Facts) { f.Registries = nil }, doctor.Registries, doctor.OK, []string{"no workload follows an image"}},
 		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of 1 registries"}},
-		"ImagesOff":   {"the controller does not look at images", func(f *doctor.Facts) { f.Controller.Installation.ImagesOn = false }, doctor.Registries, doctor.Warning, []string{"switch images on"}},
+		"ImagesOff":   {"the controller does not look at images", func(f *doctor.Facts) { f.Controller.Installation.ImagesOn = false }, doctor.Registries, doctor.Warning, []string{"enable images"}},
 
 		"NotNeeded": {"a registry that does not answer, while images are off", func(f *doctor.Facts) {
 			f.Registries["registry.example"], f.Controller.Installation.ImagesOn = errors.New("no answer of registry.example"), false
-		}, doctor.Registries, doctor.Warning, []string{"does not follow any"}},
+		}, doctor.Registries, doctor.Warning, []string{"does not follow images"}},
 
-		"ReloadOff": {"nothing is followed, whatever the annotations say", func(f *doctor.Facts) { f.Controller.Installation.ReloadOn = false }, doctor.Settings, doctor.Warning, []string{"ReloadOff", "switch reload on", "ask for them: 1"}},
+		"ReloadOff": {"nothing is followed, whatever the annotations say", func(f *doctor.Facts) { f.Controller.Installation.ReloadOn = false }, doctor.Settings, doctor.Warning, []string{"ReloadOff", "enable reload", "request them: 1"}},
 		"StrategyOff": {"it waits for a person", func(f *doctor.Facts) {
 			f.Workloads.All[0], f.Controller.Installation.PodsOn = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"}), false
-		}, doctor.Settings, doctor.Warning, []string{"StrategyOff", "ask for it: 1", "switch the strategies on pods on"}},
+		}, doctor.Settings, doctor.Warning, []string{"StrategyOff", "request it: 1", "enable pod strategies"}},
 		"StrategyOn": {"nothing is wrong with it", func(f *doctor.Facts) {
 			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"})
 		}, doctor.Settings, doctor.OK, nil},
-		"KindOff":   {"nobody looks at them", func(f *doctor.Facts) { f.Kinds.Asking = []string{"cronjob/nightly in shop"} }, doctor.Settings, doctor.Warning, []string{"cronjob/nightly in shop (KindOff)", "switch the kind on"}},
-		"KindsOff":  {"it is meant", func(f *doctor.Facts) { f.Kinds.Off = []string{"cronjob", "rollout"} }, doctor.Kinds, doctor.OK, []string{"switched off: cronjob, rollout"}},
+		"KindOff":   {"nobody looks at them", func(f *doctor.Facts) { f.Kinds.Asking = []string{"cronjob/nightly in shop"} }, doctor.Settings, doctor.Warning, []string{"cronjob/nightly in shop (KindOff)", "enable the kind"}},
+		"KindsOff":  {"it is meant", func(f *doctor.Facts) { f.Kinds.Off = []string{"cronjob", "rollout"} }, doctor.Kinds, doctor.OK, []string{"off: cronjob, rollout"}},
 		"Beyond":    {"nobody looks at them", func(f *doctor.Facts) { f.Namespaces.Beyond = []string{"cart", "shop"} }, doctor.Settings, doctor.Warning, []string{"does not watch: cart, shop"}},
 		"Unwatched": {"what a person asks about is not followed", func(f *doctor.Facts) { f.Namespaces.Unwatched = "shop" }, doctor.Settings, doctor.Warning, []string{"does not watch namespace shop"}},
 		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {
@@ -250,7 +250,7 @@ func TestDecide(t *testing.T) {
 			f.Notes = []doctor.Note{{Object: "namespace/shop", Mistake: review.OfNamespace(map[string]string{settings.Reload: "maybe"}, nil, f.Hints.Nearest)[0]}}
 		}, doctor.Settings, doctor.Problem, []string{"namespace/shop: annotation lockstep.dev/reload", "InvalidValue", "1 finding"}},
 		"Written":      {"what Lockstep writes is no mistake in a cluster", func(f *doctor.Facts) { f.Workloads.All[0].Review.Annotations[settings.RolledOutBy] = "lockstep-system" }, doctor.Settings, doctor.OK, nil},
-		"PartlyHidden": {"some kinds may not be listed", func(f *doctor.Facts) { f.Workloads.Errs = []error{forbidden("cronjobs")} }, doctor.Settings, doctor.Unknown, []string{"1 workload looked at", "not looked at: cronjobs"}},
+		"PartlyHidden": {"some kinds may not be listed", func(f *doctor.Facts) { f.Workloads.Errs = []error{forbidden("cronjobs")} }, doctor.Settings, doctor.Unknown, []string{"1 workload checked", "not checked: cronjobs"}},
 
 		"Gone":     {"pods would not start", func(f *doctor.Facts) { f.Sources.Exist = nil }, doctor.References, doctor.Warning, []string{"1 of 1 reference", "deployment/web in shop needs configmap/app"}},
 		"Optional": {"pods start without it", func(f *doctor.Facts) { f.Sources.Exist, f.Workloads.All[0].Review.Refs[0].Optional = nil, true }, doctor.References, doctor.OK, nil},
@@ -261,7 +261,7 @@ func TestDecide(t *testing.T) {
 			f.Sources.Exist, f.Workloads.All[0] = nil, workload(map[string]string{settings.Reload: "never"})
 		}, doctor.References, doctor.OK, nil},
 
-		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads.All[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave too, which does not seem to run", "take the annotations"}},
+		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads.All[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave, which does not seem to run", "remove the annotations"}},
 		"Both": {"both restart it", func(f *doctor.Facts) {
 			f.Workloads.All[0], f.Others.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
 		}, doctor.Reloaders, doctor.Problem, []string{"which runs", "deployment/wave in tools"}},
@@ -274,11 +274,11 @@ func TestDecide(t *testing.T) {
 		"Twins": {"two controllers watch a namespace", func(f *doctor.Facts) { f.Others.Installations = []string{"deployment/lockstep in other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in other"}},
 		"Elsewhere": {"the namespace that was asked about is not that of the controller", func(f *doctor.Facts) {
 			*f = doctor.Facts{Namespace: "nope", Hints: doctor.Hints{Elsewhere: " (so)"}, Others: doctor.Others{Installations: []string{"deployment/lockstep in other"}}}
-		}, doctor.Controller, doctor.Unknown, []string{"namespace nope has no Deployment of Lockstep; there is deployment/lockstep in other", "name the namespace in which it is (so)"}},
+		}, doctor.Controller, doctor.Unknown, []string{"there is no Lockstep Deployment in namespace nope; there is deployment/lockstep in other", "name its namespace (so)"}},
 		"ElsewhereTwin": {"and it is no second one", func(f *doctor.Facts) {
 			*f = doctor.Facts{Namespace: "nope", Others: doctor.Others{Installations: []string{"deployment/lockstep in other"}}}
 		}, doctor.Reloaders, doctor.OK, nil},
-		"TwoOfUs":    {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
+		"TwoOfUs":    {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "check whether that installation"}},
 		"OneOfUs":    {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
 		"NoWorlds":   {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
 		"AsRoot":     {"the value is named", func(f *doctor.Facts) { f.Workloads.AsRoot = []string{"pod/web-1 in shop: container web"} }, doctor.Pods, doctor.Warning, []string{"1 container cannot start", "pod/web-1 in shop: container web", "podSecurityContext and securityContext to null"}},

@@ -160,7 +160,7 @@ func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, p
 // readReport queries a pod's readiness report.
 func readReport(ctx context.Context, o Options, pod, port string) ([]string, error) {
 	if port == "" {
-		return nil, errors.New("it serves no probes")
+		return nil, errors.New("it doesn't serve probes")
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
@@ -185,7 +185,7 @@ func (f *Facts) readKinds(o Options, c installation.Configured) {
 	for _, kind := range c.Kinds {
 		_, err := o.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil && !meta.IsNoMatchError(err) {
-			f.Kinds.Err = fmt.Errorf("look for %s: %w", kind.Name(), err)
+			f.Kinds.Err = fmt.Errorf("find %s: %w", kind.Name(), err)
 			return
 		}
 		f.Kinds.Served = append(f.Kinds.Served, Served{Name: kind.Name(), Here: err == nil, BuiltIn: kind.Typed.Object != nil, Custom: kind.Custom})

@@ -115,7 +115,7 @@ func workloadOf(kind kube.Kind, o client.Object, words settings.Vocabulary, name
 	}
 	template, err := kind.PodTemplate(read)
 	if err != nil {
-		w.Review.NoTemplate = kind.Template + " is no pod template"
+		w.Review.NoTemplate = kind.Template + " isn't a pod template"
 		w.Intent = w.Review.Intent()
 		return w, true
 	}

@@ -22,11 +22,11 @@ func checkController(f Facts) Check {
 		return unread(Controller, f.Controller.Err)
 	case i.Deployment == "":
 		c.Result = Unknown
-		c.Found = fmt.Sprintf("namespace %s has no Deployment of Lockstep", f.Namespace)
-		c.Do = "install it, or name the namespace in which it is" + f.Hints.Elsewhere
+		c.Found = fmt.Sprintf("there is no Lockstep Deployment in namespace %s", f.Namespace)
+		c.Do = "install it, or name its namespace" + f.Hints.Elsewhere
 		if f.isElsewhere() {
 			c.Found += "; there is " + strings.Join(f.Others.Installations, ", ")
-			c.Do = "name the namespace in which it is" + f.Hints.Elsewhere
+			c.Do = "name its namespace" + f.Hints.Elsewhere
 		}
 	case i.Problem != "":
 		c.Found = fmt.Sprintf("deployment/%s would not start: %s", i.Deployment, i.Problem)
@@ -36,14 +36,14 @@ func checkController(f Facts) Check {
 		c.Do = fmt.Sprintf("unless it was stopped on purpose, set its replicas to 2: kubectl -n %s edit deployment/%s", f.Namespace, i.Deployment)
 	case i.Ready == 0:
 		c.Found = fmt.Sprintf("deployment/%s: none of %s is ready", i.Deployment, counted(i.Wanted, "pod"))
-		c.Do = fmt.Sprintf("look at its log: kubectl -n %s logs deployment/%s", f.Namespace, i.Deployment)
+		c.Do = fmt.Sprintf("check its log: kubectl -n %s logs deployment/%s", f.Namespace, i.Deployment)
 	case i.Ready < i.Wanted:
 		c.Result = Warning
 		c.Found = fmt.Sprintf("deployment/%s: %d of %s are ready", i.Deployment, i.Ready, counted(i.Wanted, "pod"))
 		c.Do = fmt.Sprintf("kubectl -n %s describe deployment/%s", f.Namespace, i.Deployment)
 	case i.Updated < i.Wanted:
 		c.Result = Warning
-		c.Found = fmt.Sprintf("deployment/%s: %d of %s have its newest template, and the others run with flags from before", i.Deployment, i.Updated, counted(i.Wanted, "pod"))
+		c.Found = fmt.Sprintf("deployment/%s: %d of %s run its newest template, and the others still run with the old flags", i.Deployment, i.Updated, counted(i.Wanted, "pod"))
 		c.Do = fmt.Sprintf("kubectl -n %s rollout status deployment/%s", f.Namespace, i.Deployment)
 	default:
 		return ok(Controller, "deployment/%s has %s, all ready", i.Deployment, counted(i.Wanted, "pod"))
@@ -63,11 +63,11 @@ func checkLeader(f Facts) Check {
 	case f.Controller.LeaderErr != nil:
 		return unread(Leader, f.Controller.LeaderErr)
 	case known && f.Controller.Installation.Lease == "":
-		return ok(Leader, "leader election is switched off")
+		return ok(Leader, "leader election is off")
 	case len(f.Controller.Rivals) > 0:
 		return Check{
 			Name: Leader, Result: Problem, Do: "install each of them in a namespace of its own, or remove one",
-			Found:   fmt.Sprintf("deployment/%s and others have the same Lease: only one of them works at a time", f.Controller.Installation.Deployment),
+			Found:   fmt.Sprintf("deployment/%s and others use the same Lease, so only one of them works at a time", f.Controller.Installation.Deployment),
 			Details: some(f.Controller.Rivals),
 		}
 	case f.isElsewhere():
@@ -75,23 +75,23 @@ func checkLeader(f Facts) Check {
 	case !f.Controller.Led && f.Controller.Installation.Deployment == "":
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/start/getting-started.md"}
 	case !f.Controller.Led:
-		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "look at the log of the controller"}
+		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "check the controller's log"}
 	case f.Controller.Leader.Name == "":
-		return Check{Name: Leader, Result: Problem, Found: "the last leader has given up the Lease, and no other one has taken it", Do: f.noLeader()}
+		return Check{Name: Leader, Result: Problem, Found: "the last leader released the Lease, and no other one has acquired it", Do: f.noLeader()}
 	case !f.Controller.Leader.Leads(f.time()):
 		return Check{
-			Name: Leader, Result: Problem, Do: "look whether the controller runs and reaches the API server",
-			Found: fmt.Sprintf("%s held the Lease, and has not renewed it since %s", f.Controller.Leader.Name, f.Controller.Leader.Renewed.UTC().Format(time.RFC3339)),
+			Name: Leader, Result: Problem, Do: "check that the controller runs and reaches the API server",
+			Found: fmt.Sprintf("%s holds the Lease, but hasn't renewed it since %s", f.Controller.Leader.Name, f.Controller.Leader.Renewed.UTC().Format(time.RFC3339)),
 		}
 	case f.ledFromOutside():
 		return Check{
-			Name: Leader, Result: Warning, Do: "end that process, or the Deployment: they have different flags and permissions",
-			Found: fmt.Sprintf("%s leads, and is no pod of deployment/%s", f.Controller.Leader.Name, f.Controller.Installation.Deployment),
+			Name: Leader, Result: Warning, Do: "stop that process or the Deployment: they run with different flags and permissions",
+			Found: fmt.Sprintf("%s leads, and isn't a pod of deployment/%s", f.Controller.Leader.Name, f.Controller.Installation.Deployment),
 		}
 	case f.Record.Stored.Version != "" && f.Version != "" && f.Record.Stored.Version != f.Version:
 		return Check{
-			Name: Leader, Result: Warning, Do: "use the same version, so that both mean the same",
-			Found: fmt.Sprintf("%s leads with version %s, and this is %s", f.Controller.Leader.Name, f.Record.Stored.Version, f.Version),
+			Name: Leader, Result: Warning, Do: "use the same version of both",
+			Found: fmt.Sprintf("%s leads with version %s, and this program is %s", f.Controller.Leader.Name, f.Record.Stored.Version, f.Version),
 		}
 	}
 	return ok(Leader, "%s leads", f.Controller.Leader.Name)
@@ -100,7 +100,7 @@ func checkLeader(f Facts) Check {
 // noLeader is what to do when there is no leader.
 func (f Facts) noLeader() string {
 	if f.Controller.Installation.Ready > 0 {
-		return "another one takes it within seconds; if not, look at the log of the controller"
+		return "another one acquires it within seconds; if not, check the controller's log"
 	}
 	return "start the controller"
 }
@@ -117,10 +117,10 @@ func checkPermissions(f Facts) Check {
 	i := f.Controller.Installation
 	switch {
 	case f.Controller.Err != nil || i.Deployment == "" || i.Problem != "":
-		return Check{Name: Permissions, Result: Unknown, Found: "which permissions are needed, and by whom, is not known without the Deployment of the controller", Do: seeController}
+		return Check{Name: Permissions, Result: Unknown, Found: "the needed permissions are not known without the controller's Deployment", Do: seeController}
 	case f.Permissions.Err != nil:
 		c := unread(Permissions, f.Permissions.Err)
-		c.Do = "run it as someone who may create subjectaccessreviews.authorization.k8s.io, or look at /readyz?verbose of the controller"
+		c.Do = "run it as a user who may create subjectaccessreviews.authorization.k8s.io, or check the controller's /readyz?verbose"
 		return c
 	case len(f.Permissions.Missing) == 0:
 		return ok(Permissions, "%s has all of the %d permissions that its flags need", i.Account, f.Permissions.Asked)
@@ -154,7 +154,7 @@ func checkKinds(f Facts) Check {
 		case k.Here:
 			here = append(here, k.Name)
 		case k.BuiltIn || k.Custom:
-			c.Result, c.Do = Problem, "install the CustomResourceDefinition, or take the kind from the controller's flags"
+			c.Result, c.Do = Problem, "install the CustomResourceDefinition, or remove the kind from the controller's flags"
 			c.Details = append(c.Details, k.Name+" is not installed")
 		default:
 			absent = append(absent, k.Name)
@@ -165,7 +165,7 @@ func checkKinds(f Facts) Check {
 		c.Found += "; not installed: " + strings.Join(absent, ", ")
 	}
 	if len(f.Kinds.Off) > 0 {
-		c.Found += "; switched off: " + strings.Join(f.Kinds.Off, ", ")
+		c.Found += "; off: " + strings.Join(f.Kinds.Off, ", ")
 	}
 	return c
 }
@@ -174,7 +174,7 @@ func checkCaches(f Facts) Check {
 	i := f.Controller.Installation
 	switch {
 	case f.Controller.Err != nil || i.Deployment == "":
-		return Check{Name: Caches, Result: Unknown, Found: "the pods of the controller are not known", Do: seeController}
+		return Check{Name: Caches, Result: Unknown, Found: "the controller's pods are not known", Do: seeController}
 	case i.PodsErr != nil:
 		return unread(Caches, i.PodsErr)
 	case len(i.Pods) == 0:
@@ -200,12 +200,12 @@ func checkCaches(f Facts) Check {
 			}
 		}
 	}
-	c.Found = fmt.Sprintf("ready pods, which follow what they can list: %d of %d", ready, len(i.Pods))
+	c.Found = fmt.Sprintf("ready pods: %d of %d", ready, len(i.Pods))
 	if c.Result != OK {
-		c.Do = "grant what is missing, or look at the log of the pod"
+		c.Do = "grant the missing permissions, or check the pod's log"
 	}
 	if silent > 0 {
-		c.Found += fmt.Sprintf("; %d could not be asked for details", silent)
+		c.Found += fmt.Sprintf("; %d didn't report details", silent)
 	}
 	c.Details = some(c.Details)
 	return c
@@ -231,19 +231,19 @@ func checkClock(f Facts) Check {
 	}
 	c := ok(Clock, "this machine, the API server and the leader agree")
 	if here := beyond(f.Clock.Times.Server, f.Clock.Times.Sent, f.Clock.Times.Answered); here != 0 {
-		c.Details = append(c.Details, fmt.Sprintf("the clock of this machine is %s that of the API server", ahead(-here)))
+		c.Details = append(c.Details, fmt.Sprintf("this machine's clock is %s the API server's", ahead(-here)))
 	}
 	switch {
 	case !f.Controller.Led || f.Controller.Leader.Name == "" || f.Controller.Leader.WrittenAt.IsZero():
-		c.Found = "this machine and the API server agree; no leader's clock is known"
+		c.Found = "this machine and the API server agree; the leader's clock is not known"
 	default:
 		// The leader reads its clock, then writes: that may take as long as the Lease lasts.
 		if leader := beyond(f.Controller.Leader.WrittenAt, f.Controller.Leader.Renewed, f.Controller.Leader.Expires); leader != 0 {
-			c.Details = append(c.Details, fmt.Sprintf("the clock of the leader is %s that of the API server", ahead(-leader)))
+			c.Details = append(c.Details, fmt.Sprintf("the leader's clock is %s the API server's", ahead(-leader)))
 		}
 	}
 	if len(c.Details) > 0 {
-		c.Result, c.Found, c.Do = Warning, "clocks differ", "set the clocks, for example with NTP; ages, and whether a Lease has expired, are told by them"
+		c.Result, c.Found, c.Do = Warning, "clocks differ", "set the clocks, for example with NTP; ages and the expiry of a Lease depend on them"
 	}
 	return c
 }
@@ -275,9 +275,9 @@ func checkRecord(f Facts) Check {
 	case f.Record.Err != nil:
 		return unread(Record, f.Record.Err)
 	case !f.Record.Stored.Found:
-		c := Check{Name: Record, Result: Warning, Found: fmt.Sprintf("there is no record in namespace %s: no workload was followed yet", f.Namespace), Do: "annotate a workload with lockstep.dev/reload: auto"}
+		c := Check{Name: Record, Result: Warning, Found: fmt.Sprintf("there is no record in namespace %s: Lockstep hasn't followed a workload yet", f.Namespace), Do: "annotate a workload with lockstep.dev/reload: auto"}
 		if asking, _ := f.asking(); asking > 0 {
-			c.Do = "workloads ask to be followed: see the check " + string(Leader)
+			c.Do = "workloads request to be followed: see the check " + string(Leader)
 		}
 		return c
 	}
@@ -310,13 +310,13 @@ func checkRecord(f Facts) Check {
 			tooNew++
 		}
 	}
-	c.Found = fmt.Sprintf("%s on record; the fullest part has %d%% of its room taken", counted(len(f.Record.Stored.Entries), "workload"), fullest)
+	c.Found = fmt.Sprintf("%s on record; the fullest part is %d%% full", counted(len(f.Record.Stored.Entries), "workload"), fullest)
 	if c.Result != OK {
-		c.Do = "new workloads of a full part are not followed: delete workloads that are not needed, or let them follow less"
+		c.Do = "Lockstep doesn't follow new workloads of a full part: delete workloads that you don't need, or let them follow fewer sources"
 	}
 	if tooNew > 0 {
 		c.Result, c.Do = worse(c.Result, Warning), cmp.Or(c.Do, "run that version again")
-		c.Details = append(c.Details, counted(tooNew, "workload")+" on record in the form of a newer version of Lockstep: this one does not roll them out")
+		c.Details = append(c.Details, counted(tooNew, "workload")+" on record in the format of a newer Lockstep version: this version does not roll them out")
 	}
 	c.Details = some(c.Details)
 	return c

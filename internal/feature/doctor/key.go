@@ -58,7 +58,7 @@ func keyIDs(e record.Entry) []string {
 }
 
 // withAnotherKey ends the advice for a lost key.
-const withAnotherKey = "put the Secret back from a backup, or restart the workloads whose Secrets changed before the next start, which takes what exists as given"
+const withAnotherKey = "restore the Secret from a backup, or restart the workloads whose Secrets changed before the controller's next start, which takes a new baseline"
 
 func checkKey(f Facts) Check {
 	at := fmt.Sprintf("secret/%s in %s", f.Record.Key, f.Namespace)
@@ -66,24 +66,24 @@ func checkKey(f Facts) Check {
 	case f.Record.Err != nil:
 		return unread(Key, f.Record.Err)
 	case f.Record.Keyed == 0:
-		return ok(Key, "no digest of a Secret is on record")
+		return ok(Key, "no Secret digest is on record")
 	case apierrors.IsNotFound(f.Record.KeyErr):
 		return Check{
-			Name: Key, Result: Problem, Found: at + ", with which the digests of Secrets on record were made, does not exist",
-			Do: "look again in a minute: a leader that runs makes it again; else " + withAnotherKey,
+			Name: Key, Result: Problem, Found: at + ", the key of the recorded Secret digests, does not exist",
+			Do: "check again in a minute, because a running leader creates it again; otherwise " + withAnotherKey,
 		}
 	case f.Record.KeyErr != nil:
 		return unread(Key, f.Record.KeyErr)
 	case len(f.Record.OtherKey) == 0:
-		return ok(Key, "the digests of Secrets on record (%s) were made with the key in %s", counted(f.Record.Keyed, "workload"), at)
+		return ok(Key, "the recorded Secret digests (%s) were made with the key in %s", counted(f.Record.Keyed, "workload"), at)
 	}
 	c := Check{
 		Name: Key, Result: Problem, Details: some(f.Record.OtherKey),
-		Found: fmt.Sprintf("%s was replaced: the digests of Secrets on record of %d of %s were made with another key", at, len(f.Record.OtherKey), counted(f.Record.Keyed, "workload")),
-		Do:    "delete the Secret if the leader has run since before: within a minute it makes it again, with the key that it has; else " + withAnotherKey,
+		Found: fmt.Sprintf("%s was replaced: the recorded Secret digests of %d of %s were made with another key", at, len(f.Record.OtherKey), counted(f.Record.Keyed, "workload")),
+		Do:    "if the leader has been running since before the replacement, delete the Secret, and the leader creates it again with its own key within a minute; otherwise " + withAnotherKey,
 	}
 	if len(f.Record.OtherKey) < f.Record.Keyed {
-		c.Result, c.Do = Warning, "if the controller was started since, it uses the new key: restart those of the workloads whose Secrets changed before that; if not, delete the Secret: the leader makes it again with the key that it has"
+		c.Result, c.Do = Warning, "if the controller was started since then, it uses the new key: restart the listed workloads whose Secrets changed before the start; if not, delete the Secret, and the leader creates it again with its own key"
 	}
 	return c
 }

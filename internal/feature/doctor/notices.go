@@ -19,16 +19,16 @@ func checkNotices(f Facts) Check {
 	c := ok(Notices, "")
 	switch {
 	case n.Wrong:
-		return Check{Name: Notices, Result: Problem, Found: "the notification targets have a mistake: " + n.Err.Error(), Do: "correct them; the controller keeps the targets of before until then"}
+		return Check{Name: Notices, Result: Problem, Found: "the notification targets are invalid: " + n.Err.Error(), Do: "correct them; until then the controller keeps the previous targets"}
 	case n.Err != nil:
 		return unread(Notices, n.Err)
 	case n.File == "":
-		c.Found = "the controller notifies nobody"
+		c.Found = "notifications are off"
 	default:
 		c.Found = counted(len(n.Targets.Targets), "target") + ": " + strings.Join(sortedKeys(n.Targets.Targets), ", ")
 	}
 	for _, namespace := range sortedKeys(n.Chosen) {
-		problem := "the controller notifies nobody"
+		problem := "notifications are off"
 		if n.File != "" {
 			problem = n.Targets.Problem(namespace, n.Chosen[namespace])
 		}
@@ -50,7 +50,7 @@ func (f *Facts) readNotices(ctx context.Context, o Options, d *appsv1.Deployment
 	}
 	at, key, found := mountedSecret(d, file)
 	if !found {
-		f.Controller.Notices.Err = fmt.Errorf("the controller's pods have no volume with a Secret for %s", file)
+		f.Controller.Notices.Err = fmt.Errorf("the controller's pods don't mount a Secret for %s", file)
 		return
 	}
 	secret := &corev1.Secret{}

@@ -44,11 +44,11 @@ func checkPods(f Facts) Check {
 	}
 	refused := f.Workloads.AsRoot
 	if len(refused) == 0 {
-		return ok(Pods, "runAsNonRoot does not keep a container from starting")
+		return ok(Pods, "runAsNonRoot doesn't prevent a container from starting")
 	}
 	return Check{
 		Name: Pods, Result: Warning, Details: some(refused),
-		Found: counted(len(refused), "container") + " cannot start: runAsNonRoot is set, and the image runs as root or does not name its user by number",
+		Found: counted(len(refused), "container") + " cannot start: runAsNonRoot is set, and the image runs as root or doesn't set its user by number",
 		Do: "use an image that runs without root, or set podSecurityContext.runAsUser; for an image that needs root, set podSecurityContext and securityContext to null " +
 			"(values of charts/app)",
 	}

@@ -23,14 +23,14 @@ func checkStops(f Facts) Check {
 		c.Details = append(c.Details, "every automatic change in namespace "+namespace+" is stopped"+because(stop.Namespaces[namespace]))
 	}
 	if len(c.Details) > 0 {
-		c.Found, c.Do = "an operator stopped automatic changes", "\"lockstep resume\" ends it"
+		c.Found, c.Do = "an operator stopped automatic changes", "run \"lockstep resume\" to allow them again"
 	}
 	if failed := f.stoppedVersions(); len(failed) > 0 {
 		if len(c.Details) == 0 {
-			c.Found = "a version failed, and is not delivered to further workloads"
+			c.Found = "a version failed, so Lockstep doesn't deliver it to further workloads"
 		}
 		c.Details = append(c.Details, failed...)
-		c.Do = also(c.Do, "correct the source, or deliver the version all the same with \"lockstep resume KIND/NAME\"")
+		c.Do = also(c.Do, "correct the source, or deliver the version anyway with \"lockstep resume KIND/NAME\"")
 	}
 	if len(c.Details) > 0 {
 		c.Result, c.Details = Warning, some(c.Details)

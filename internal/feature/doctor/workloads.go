@@ -20,7 +20,7 @@ func checkRegistries(f Facts) Check {
 	if len(f.Registries) == 0 {
 		return ok(Registries, "no workload follows an image")
 	}
-	c := ok(Registries, "they answer: %s", strings.Join(sortedKeys(f.Registries), ", "))
+	c := ok(Registries, "reachable: %s", strings.Join(sortedKeys(f.Registries), ", "))
 	for _, host := range sortedKeys(f.Registries) {
 		if err := f.Registries[host]; err != nil {
 			c.Result = Problem
@@ -28,13 +28,13 @@ func checkRegistries(f Facts) Check {
 		}
 	}
 	if c.Result == Problem {
-		c.Found = fmt.Sprintf("%d of %d registries that workloads need did not answer from here", len(c.Details), len(f.Registries))
-		c.Do = "check the names and the network; the controller may reach what this machine does not: \"lockstep explain\" says what it met"
+		c.Found = fmt.Sprintf("%d of %d registries that workloads need did not answer this machine", len(c.Details), len(f.Registries))
+		c.Do = "check the names and the network; the controller may reach registries that this machine can't: \"lockstep explain\" shows its last error"
 	}
 	if f.Controller.Installation.isKnown() && !f.Controller.Installation.ImagesOn {
 		c.Result = Warning // a registry that doesn't answer doesn't affect this controller
-		c.Details = append(c.Details, "workloads ask for images, and the controller does not follow any")
-		c.Do = "switch images on in the controller"
+		c.Details = append(c.Details, "workloads request images, and the controller does not follow images")
+		c.Do = "enable images in the controller"
 	}
 	c.Details = some(c.Details)
 	return c
@@ -49,30 +49,30 @@ func checkSettings(f Facts) Check {
 	asking, followed := f.asking()
 	if asking > 0 && f.Controller.Installation.isKnown() && !f.Controller.Installation.ReloadOn {
 		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, fmt.Sprintf("the controller follows no ConfigMaps and Secrets; workloads that ask for them: %d (%s)", asking, input.ReloadOff))
-		c.Do = also(c.Do, "switch reload on in the controller, or take the annotations away")
+		c.Details = append(c.Details, fmt.Sprintf("the controller does not follow ConfigMaps and Secrets; workloads that request them: %d (%s)", asking, input.ReloadOff))
+		c.Do = also(c.Do, "enable reload in the controller, or remove the annotations")
 	}
 	if moved := f.rolledOutByPods(); moved > 0 && f.Controller.Installation.isKnown() && !f.Controller.Installation.PodsOn {
 		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, fmt.Sprintf("the controller evicts and refreshes no pods; workloads that ask for it: %d (%s)", moved, input.StrategyOff))
-		c.Do = also(c.Do, "switch the strategies on pods on in the controller, or take the annotations away")
+		c.Details = append(c.Details, fmt.Sprintf("the controller does not evict or refresh pods; workloads that request it: %d (%s)", moved, input.StrategyOff))
+		c.Do = also(c.Do, "enable pod strategies in the controller, or remove the annotations")
 	}
 	if len(f.Kinds.Asking) > 0 {
 		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, fmt.Sprintf("workloads ask to be followed whose kind the controller does not follow: %s (%s)", strings.Join(some(f.Kinds.Asking), ", "), input.KindOff))
-		c.Do = also(c.Do, "switch the kind on in the controller, or take the annotations away")
+		c.Details = append(c.Details, fmt.Sprintf("workloads request to be followed, and the controller does not follow their kind: %s (%s)", strings.Join(some(f.Kinds.Asking), ", "), input.KindOff))
+		c.Do = also(c.Do, "enable the kind in the controller, or remove the annotations")
 	}
 	if len(f.Namespaces.Beyond) > 0 {
 		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, "workloads ask to be followed in namespaces that the controller does not watch: "+strings.Join(some(f.Namespaces.Beyond), ", "))
-		c.Do = also(c.Do, "let the controller watch these namespaces, or take the annotations away")
+		c.Details = append(c.Details, "workloads request to be followed in namespaces that the controller does not watch: "+strings.Join(some(f.Namespaces.Beyond), ", "))
+		c.Do = also(c.Do, "let the controller watch these namespaces, or remove the annotations")
 	}
 	if f.Namespaces.Unwatched != "" {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, "the controller does not watch namespace "+f.Namespaces.Unwatched)
 		c.Do = also(c.Do, "name a namespace that it watches, or let it watch this one")
 	}
-	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads.All), "workload"), followed)
+	c.Found = fmt.Sprintf("%s checked, %d followed", counted(len(f.Workloads.All), "workload"), followed)
 	if c.Result != OK {
 		c.Found += ", " + counted(len(c.Details), "finding")
 	}
@@ -152,7 +152,7 @@ func (f Facts) partly(c Check) Check {
 			c.Result = Unknown
 		}
 		c.Do = cmp.Or(c.Do, unread(c.Name, err).Do)
-		c.Details = append(c.Details, "not looked at: "+err.Error())
+		c.Details = append(c.Details, "not checked: "+err.Error())
 	}
 	return c
 }
@@ -171,7 +171,7 @@ func checkReferences(f Facts) Check {
 	case f.Sources.Err != nil:
 		return unread(References, f.Sources.Err)
 	case f.Controller.Installation.isKnown() && !f.Controller.Installation.ReloadOn:
-		return ok(References, "the controller follows no ConfigMaps and Secrets")
+		return ok(References, "the controller does not follow ConfigMaps and Secrets")
 	}
 	c, needed := ok(References, ""), 0
 	for _, w := range f.Workloads.All {
@@ -186,11 +186,11 @@ func checkReferences(f Facts) Check {
 		}
 	}
 	slices.Sort(c.Details)
-	c.Found = fmt.Sprintf("%s of followed workloads, all of which exist", counted(needed, "reference"))
+	c.Found = fmt.Sprintf("%s of followed workloads, all to existing objects", counted(needed, "reference"))
 	if len(c.Details) > 0 {
 		c.Result = Warning
-		c.Found = fmt.Sprintf("%d of %s of followed workloads lead to nothing", len(c.Details), counted(needed, "reference"))
-		c.Do = "create the objects, or correct the names: pods do not start without them"
+		c.Found = fmt.Sprintf("%d of %s of followed workloads are to missing objects", len(c.Details), counted(needed, "reference"))
+		c.Do = "create the objects, or correct the names, because pods don't start without them"
 	}
 	c.Details = some(c.Details)
 	return f.partly(c)
@@ -217,7 +217,7 @@ func checkReloaders(f Facts) Check {
 	if len(f.Workloads.Errs) > 0 && len(f.Workloads.All) == 0 {
 		return unread(Reloaders, f.Workloads.Errs[0])
 	}
-	c := ok(Reloaders, "Lockstep shares no workload with another reloader")
+	c := ok(Reloaders, "no other reloader restarts Lockstep's workloads")
 	runs := map[string]bool{}
 	for _, p := range f.Others.Programs {
 		runs[p.Tool] = true
@@ -232,13 +232,13 @@ func checkReloaders(f Facts) Check {
 			shared++
 		}
 		if len(w.Tools) > 0 {
-			c.Do = "take the annotations of one of them away: two reloaders restart a workload twice"
+			c.Do = "remove the annotations of one of them: two reloaders restart a workload twice"
 		}
 		c.Result, c.Details = worse(c.Result, result), append(c.Details, details...)
 	}
 	if c.Result != OK {
 		c.Found = fmt.Sprintf("Lockstep shares %s with another reloader, or with another installation", counted(shared, "workload"))
-		c.Do = cmp.Or(c.Do, "look whether that installation still watches the namespace; if not, the next reload ends this warning")
+		c.Do = cmp.Or(c.Do, "check whether that installation still watches the namespace; if not, the next reload ends this warning")
 	}
 	c = f.sharesAll(c)
 	c.Details = some(c.Details)
@@ -251,7 +251,7 @@ func checkReloaders(f Facts) Check {
 		if c.Result == OK {
 			c.Result = Unknown
 		}
-		c.Details = append(c.Details, "whether other reloaders run is not known: "+f.Others.Err.Error())
+		c.Details = append(c.Details, "it is not known whether other reloaders run: "+f.Others.Err.Error())
 	}
 	return f.partly(c)
 }
@@ -271,7 +271,7 @@ func (f Facts) sharesAll(c Check) Check {
 			if c.Result == OK {
 				c.Found = "another reloader restarts all workloads that its flags do not exclude"
 			}
-			c.Result, c.Do = worse(c.Result, Warning), cmp.Or(c.Do, "let it restart only workloads with its annotations, or exclude the namespaces of Lockstep")
+			c.Result, c.Do = worse(c.Result, Warning), cmp.Or(c.Do, "let it restart only workloads with its annotations, or exclude Lockstep's namespaces")
 			c.Details = append(c.Details, p.Tool+" runs for all workloads: "+p.Where)
 		}
 	}
@@ -284,10 +284,10 @@ func (w Workload) sharers(runs map[string]bool, own string) (result Result, deta
 	result = OK
 	for _, tool := range w.Tools {
 		if runs[tool] {
-			result, details = Problem, append(details, fmt.Sprintf("%s has annotations of %s too, which runs", w, tool))
+			result, details = Problem, append(details, fmt.Sprintf("%s also has annotations of %s, which runs", w, tool))
 			continue
 		}
-		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s has annotations of %s too, which does not seem to run", w, tool))
+		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s also has annotations of %s, which does not seem to run", w, tool))
 	}
 	if w.RolledOutBy != "" && w.RolledOutBy != own {
 		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s was last rolled out by the installation in namespace %s", w, w.RolledOutBy))

@@ -28,23 +28,23 @@ func NewMetrics(r prometheus.Registerer, now func() time.Time) *Metrics {
 		now: now,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_registry_requests_total",
-			Help: "Requests to registries, by registry, kind (ping, token, head, manifest, blob, tags) and code of the answer; code 0 is none.",
+			Help: "Requests to registries, by registry, kind (ping, token, head, manifest, blob, tags) and HTTP status code; 0 means no answer.",
 		}, []string{"registry", "kind", "code"}),
 		resolutions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_image_resolutions_total",
-			Help: "Checks of which digest an annotation stands for, by registry and result: success, or what went wrong (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries that are not asked, because there are too many, are called other.",
+			Help: "Checks for the digest that an annotation stands for, by registry and result: success, or an error (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries beyond the limit, which Lockstep doesn't query, are called other.",
 		}, []string{"registry", "result"}),
 		success: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "lockstep_registry_last_success_timestamp_seconds",
-			Help: "When a check last found a digest, by registry, as a Unix time: its age is time() minus this.",
+			Help: "Unix time of the last check that found a digest, by registry. Its age is time() minus this value.",
 		}, []string{"registry"}),
 		notified: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_image_notifications_total",
-			Help: "Notifications of pushes, by format (distribution, docker-hub, ghcr, generic) and result: Checked, Ignored (of no image that is followed), Unauthorized, TooLarge, Invalid, NotLeading, Unavailable.",
+			Help: "Push notifications from registries, by format (distribution, docker-hub, ghcr, generic) and result: Checked, Ignored (no workload follows the image), Unauthorized, TooLarge, Invalid, NotLeading, Unavailable.",
 		}, []string{"format", "result"}),
 		bounds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_registry_bounds_total",
-			Help: "How often a bound on what registries may send or take was reached, by bound: list-pages, list-tags and list-bytes of a list of tags, tag-length (such tags are left out), body-bytes of a manifest or image configuration, platforms of an index, cached-platforms (the least recently used are dropped), in-flight-bytes of large answers, registries, registries-of-namespace, images-of-namespace, credentials that are tried for an image, pull-secrets of a workload.",
+			Help: "How often a registry limit was reached, by bound: list-pages, list-tags and list-bytes of a tag list, tag-length (longer tags are ignored), body-bytes of a manifest or image configuration, platforms of an index, cached-platforms (the least recently used are dropped), in-flight-bytes of large answers, registries, registries-of-namespace, images-of-namespace, credentials tried for an image, pull-secrets of a workload.",
 		}, []string{"bound"}),
 	}
 	for _, bound := range registry.Bounds() {
@@ -112,7 +112,7 @@ type Collector struct {
 // NewCollector makes a collector of the inputs.
 func NewCollector(i *Inputs) *Collector {
 	return &Collector{inputs: i, images: prometheus.NewDesc("lockstep_followed_images",
-		"Containers whose image an annotation asks for, by registry and result of the last check: success, or what went wrong (as in lockstep_image_resolutions_total). What was not checked yet is left out.",
+		"Containers with an image annotation, by registry and result of the last check: success, or an error (as in lockstep_image_resolutions_total). Containers that haven't been checked yet are left out.",
 		[]string{"registry", "result"}, nil)}
 }
 

@@ -64,7 +64,7 @@ func (o *outages) checked(host string, err error) {
 	state, cause := o.change(host, err)
 	switch {
 	case cause != nil:
-		o.log.Error(cause, "a registry cannot be asked; images there stay as they are", "registry", host, "reason", string(input.Unresolved), "result", string(state))
+		o.log.Error(cause, "a registry is unavailable; its images stay as they are", "registry", host, "reason", string(input.Unresolved), "result", string(state))
 	case state != "":
 		o.log.Info("a registry answers again", "registry", host)
 	}

@@ -204,11 +204,11 @@ func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspe
 // refuse forgets the query of a container that would be one too many, or whose registry would.
 func (i *Inputs) refuse(key kube.Key, host string, q *watched, bound registry.Bound) answer {
 	i.options.Exceeded(bound)
-	why := fmt.Sprintf("come from %d other registries already, and this is the limit; use fewer", mostHosts)
+	why := fmt.Sprintf("already come from %d other registries, which is the limit; use fewer", mostHosts)
 	if bound == registry.NamespaceImages {
-		why = fmt.Sprintf("are %d others already, and this is the limit; follow fewer, or use another namespace", mostImages)
+		why = fmt.Sprintf("are already %d others, which is the limit; follow fewer, or use another namespace", mostImages)
 	}
-	*q = watched{refused: true, problem: fmt.Sprintf("%s is not asked: the images of namespace %s %s", host, key.Namespace, why)}
+	*q = watched{refused: true, problem: fmt.Sprintf("%s is not queried: the images of namespace %s %s", host, key.Namespace, why)}
 	return answer{refused: true, problem: q.problem}
 }
 

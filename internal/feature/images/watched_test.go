@@ -46,7 +46,7 @@ func TestAProblemKeepsItsWords(t *testing.T) {
 		want string
 	}{
 		{&registry.Error{Kind: registry.Unreachable, What: "digest of r/app:1", Answer: "r does not answer"}, down},
-		{&registry.Error{Kind: registry.Limited, What: "digest of r/app:1", Answer: "r is left alone until 21:26:46"}, down},
+		{&registry.Error{Kind: registry.Limited, What: "digest of r/app:1", Answer: "r is not queried until 21:26:46"}, down},
 		{&registry.Error{Kind: registry.Unreachable, What: "digest of r/app:1", Answer: "r does not answer, once more"}, down},
 		{&registry.Error{Kind: registry.Denied, What: "r", Answer: "401"}, "r: 401"},
 		{&registry.Error{Kind: registry.Limited, What: "r", Answer: "wait for an hour"}, "r: wait for an hour"},
@@ -84,7 +84,7 @@ func TestImagesByTheirLastCheck(t *testing.T) {
 		i.watched[kube.Key{Name: name}] = map[string]*watched{"app": q}
 	}
 	if err := testutil.CollectAndCompare(NewCollector(i), strings.NewReader(`
-# HELP lockstep_followed_images Containers whose image an annotation asks for, by registry and result of the last check: success, or what went wrong (as in lockstep_image_resolutions_total). What was not checked yet is left out.
+# HELP lockstep_followed_images Containers with an image annotation, by registry and result of the last check: success, or an error (as in lockstep_image_resolutions_total). Containers that haven't been checked yet are left out.
 # TYPE lockstep_followed_images gauge
 lockstep_followed_images{registry="down",result="Broken"} 1
 lockstep_followed_images{registry="down",result="Limited"} 1
@@ -108,8 +108,8 @@ func TestBoundsOfANamespace(t *testing.T) {
 		says  string
 		bound registry.Bound
 	}{
-		"registries": {mostHosts, "r%d.example/app:1", "r32.example is not asked: the images of namespace shop come from 32 other registries already, and this is the limit", registry.NamespaceHosts},
-		"images":     {mostImages, "r.example/app-%d:1", "r.example is not asked: the images of namespace shop are 2000 others already, and this is the limit", registry.NamespaceImages},
+		"registries": {mostHosts, "r%d.example/app:1", "r32.example is not queried: the images of namespace shop already come from 32 other registries, which is the limit", registry.NamespaceHosts},
+		"images":     {mostImages, "r.example/app-%d:1", "r.example is not queried: the images of namespace shop are already 2000 others, which is the limit", registry.NamespaceImages},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,7 +195,7 @@ func TestForgottenRegistries(t *testing.T) {
 		t.Errorf("%d series, want that of the other registry", got)
 	}
 	if err := testutil.GatherAndCompare(r, strings.NewReader(`
-# HELP lockstep_image_resolutions_total Checks of which digest an annotation stands for, by registry and result: success, or what went wrong (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries that are not asked, because there are too many, are called other.
+# HELP lockstep_image_resolutions_total Checks for the digest that an annotation stands for, by registry and result: success, or an error (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries beyond the limit, which Lockstep doesn't query, are called other.
 # TYPE lockstep_image_resolutions_total counter
 lockstep_image_resolutions_total{registry="other",result="TooLarge"} 1
 lockstep_image_resolutions_total{registry="stays",result="success"} 1

@@ -16,7 +16,7 @@ func unknownContainer(w *kube.Workload, request settings.ImageRequest) input.War
 		names[i] = image.Name
 	}
 	return input.Warning{Reason: input.InvalidAnnotation, About: input.Image(request.Container), Text: fmt.Sprintf(
-		"annotation %s: the pod template has no container %s; it has %s", request.Key(), request.Container, strings.Join(names, ", "))}
+		"annotation %s: the pod template doesn't contain a container %s; its containers are %s", request.Key(), request.Container, strings.Join(names, ", "))}
 }
 
 // warnings report problems with the registry's answer and failed rollouts.
@@ -27,12 +27,12 @@ func warnings(o Observation, v Verdict, a answer) []input.Warning {
 			"annotation %s: %s; the image stays as it is", o.Request.Key(), a.problem)})
 	}
 	if v.Failed && v.Reason != input.PutBack && v.Standing != input.Due {
-		why := "no digest is known that was healthy here"
+		why := "Lockstep doesn't know a digest that was healthy here"
 		if o.Trial.Mixed {
 			why = "configuration was delivered together with it, or the workload was not healthy before"
 		}
 		all = append(all, input.Warning{Reason: input.RolloutFailed, About: input.Image(o.Request.Container), Text: fmt.Sprintf(
-			"the rollout of image/%s %s failed, and no earlier one is restored: %s", o.Request.Container, short(o.Template.Has), why)})
+			"the rollout of image/%s %s failed, and Lockstep doesn't restore an earlier one: %s", o.Request.Container, short(o.Template.Has), why)})
 	}
 	return all
 }
@@ -42,7 +42,7 @@ func barredBy(w *kube.Workload, o Observation, v Verdict) string {
 	if v.Bar == input.Quarantined {
 		return fmt.Sprintf("%s@%s is quarantined, because its rollout failed here; push another image, or allow it with \"lockstep release\"", v.To.Tag, versionOf(v.To).Short())
 	}
-	return fmt.Sprintf("%s is what another writer restores again and again; let it leave the field alone, with Argo CD by "+
+	return fmt.Sprintf("another writer keeps restoring %s; make it ignore the field, with Argo CD by "+
 		"ignoreDifferences: [{group: %q, kind: %s, jqPathExpressions: ['%s']}] and the sync option RespectIgnoreDifferences=true, or remove the annotation %s",
 		short(o.Template.Has), w.Target.Kind.Group, w.Target.Kind.Kind, jqPath(w, o.Request.Container), o.Request.Key())
 }

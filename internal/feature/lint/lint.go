@@ -31,24 +31,29 @@ type Options struct {
 
 // Mistake is a mistake, and where it is.
 type Mistake struct {
-	File     string          `json:"file"`
-	Line     int             `json:"line"`
+	File string `json:"file"`
+	Line int    `json:"line"`
+	// Severity is "error" or "warning".
 	Severity review.Severity `json:"severity"`
-	Rule     review.Rule     `json:"rule"`
-	// Object is the object with the mistake: "deployment/web".
-	Object  string `json:"object"`
+	// Rule is the name of the rule.
+	Rule review.Rule `json:"rule"`
+	// Object is the object with the mistake, such as "deployment/web".
+	Object string `json:"object"`
+	// Message is the explanation.
 	Message string `json:"message"`
 }
 
 // Result is the result of a check.
 type Result struct {
 	Findings []Mistake `json:"findings"`
-	// Workloads, Sources and Namespaces are how many objects were checked.
-	Workloads  int `json:"workloads"`
-	Sources    int `json:"sources"`
+	// Workloads is the number of checked workloads.
+	Workloads int `json:"workloads"`
+	// Sources is the number of checked ConfigMaps and Secrets.
+	Sources int `json:"sources"`
+	// Namespaces is the number of checked namespaces.
 	Namespaces int `json:"namespaces"`
-	// Others are the objects that mean nothing to Lockstep, by kind. Only the keys of their
-	// metadata were checked.
+	// Others are the numbers of objects of other kinds. Lockstep checks only the keys of their
+	// metadata.
 	Others map[string]int `json:"others,omitempty"`
 }
 
@@ -117,7 +122,7 @@ func (c *checking) workload(o manifest.Object, kind kube.Kind) {
 	read, err := kind.Read(o.Unstructured)
 	if err != nil {
 		// The cause may quote a value of the file.
-		c.note(o, o.Line, review.WrongType, "the object cannot be read as a "+o.GetKind()+": a field has a value of another type")
+		c.note(o, o.Line, review.WrongType, "the object cannot be read as a "+o.GetKind()+": a field has a value of the wrong type")
 		w.Partial = true
 	} else {
 		w.NoTemplate, w.Partial = c.template(&w, kind, read)
@@ -132,7 +137,7 @@ func (c *checking) workload(o manifest.Object, kind kube.Kind) {
 func (c *checking) template(w *review.Workload, kind kube.Kind, object client.Object) (problem string, partial bool) {
 	template, err := kind.PodTemplate(object)
 	if err != nil {
-		return kind.Template + " is no pod template", false
+		return kind.Template + " isn't a pod template", false
 	}
 	w.TemplateAnnotations, w.TemplateLabels = template.Annotations, template.Labels
 	w.Refs = podrefs.Extract(&template.Spec)

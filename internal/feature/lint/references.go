@@ -58,9 +58,9 @@ func (s shelf) has(namespace string, wanted func(input.ID) bool) bool {
 // absent is how bad it is that an object is in none of the files, and how that is said.
 func (c *checking) absent() (review.Severity, string) {
 	if c.Complete {
-		return review.Error, "is in none of the files"
+		return review.Error, "isn't in the files"
 	}
-	return review.Warning, "is in none of the files: the cluster must have it"
+	return review.Warning, "isn't in the files, so it must exist in the cluster"
 }
 
 // references finds the sources that a workload needs and the manifests don't contain.

@@ -14,7 +14,7 @@ import (
 // returns the object without those values, so the others can be read.
 func (c *checking) strict(o manifest.Object, paths ...[]string) manifest.Object {
 	for _, d := range o.Duplicates() {
-		c.note(o, d.Line, review.DuplicateKey, fmt.Sprintf("%s is there already, in line %d: only one of them counts", d.Key, d.First))
+		c.note(o, d.Line, review.DuplicateKey, fmt.Sprintf("%s is already set in line %d, and only one of them counts", d.Key, d.First))
 	}
 	rest := o
 	rest.Unstructured = o.DeepCopy()
@@ -35,7 +35,7 @@ func (c *checking) strings(o manifest.Object, path []string) {
 	}
 	set, isMap := value.(map[string]any)
 	if !isMap {
-		c.note(o, o.LineOf(path...), review.WrongType, fmt.Sprintf("%s is no map of keys to strings", path[len(path)-1]))
+		c.note(o, o.LineOf(path...), review.WrongType, fmt.Sprintf("%s isn't a map of strings", path[len(path)-1]))
 		unstructured.RemoveNestedField(o.Object, path...)
 		return
 	}
@@ -44,7 +44,7 @@ func (c *checking) strings(o manifest.Object, path []string) {
 			continue
 		}
 		line := o.LineOf(slices.Concat(path, []string{key})...)
-		c.note(o, line, review.WrongType, fmt.Sprintf("%s %s is no string: quote it", singular(path), key))
+		c.note(o, line, review.WrongType, fmt.Sprintf("%s %s isn't a string: quote it", singular(path), key))
 		delete(set, key)
 	}
 }

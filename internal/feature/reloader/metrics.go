@@ -68,15 +68,15 @@ func NewMetrics(r prometheus.Registerer, byNamespace bool) *Metrics {
 			latency:  f.histograms("action_latency_seconds", "Duration of a write that reloads a workload, by its kind.", "workload_kind"),
 		},
 		reconciles: reconcileMetrics{
-			total:    f.counters("reconcile_total", "Handled changes of sources, by result. Each change counts twice, as in the original.", "result"),
+			total:    f.counters("reconcile_total", "Handled source changes, by result. Each change counts twice, as in the original.", "result"),
 			skipped:  f.counters("skipped_total", "Changes and workloads that were skipped, by reason.", "reason"),
-			errors:   f.counters("errors_total", "Changes that could not be handled, by type. They are tried again.", "type"),
-			duration: f.histograms("reconcile_duration_seconds", "Duration of handling one change of a source, by result.", "result"),
+			errors:   f.counters("errors_total", "Changes that could not be handled, by type. Lockstep tries them again.", "type"),
+			duration: f.histograms("reconcile_duration_seconds", "Duration of handling one source change, by result.", "result"),
 		},
 		queue: newQueueMetrics(f),
 		events: eventMetrics{
-			received:  f.counters("events_received_total", "Events of sources, by type of event and resource.", "event_type", "resource_type"),
-			processed: f.counters("events_processed_total", "Handled events of sources, by resource and result. The type of event is always unknown, as in the original.", "event_type", "resource_type", "result"),
+			received:  f.counters("events_received_total", "Source events, by event type and resource.", "event_type", "resource_type"),
+			processed: f.counters("events_processed_total", "Handled source events, by resource and result. The event type is always unknown, as in the original.", "event_type", "resource_type", "result"),
 		},
 		workloads: workloadMetrics{
 			scanned: f.counters("workloads_scanned_total", "Workloads that were listed for a change, by kind.", "kind"),
@@ -94,8 +94,8 @@ func NewMetrics(r prometheus.Registerer, byNamespace bool) *Metrics {
 
 func newQueueMetrics(f factory) queueMetrics {
 	q := queueMetrics{
-		depth:   prometheus.NewGauge(prometheus.GaugeOpts(options("workqueue_depth", "Changes of sources that wait."))),
-		adds:    prometheus.NewCounter(prometheus.CounterOpts(options("workqueue_adds_total", "Changes of sources that were queued."))),
+		depth:   prometheus.NewGauge(prometheus.GaugeOpts(options("workqueue_depth", "Source changes that are waiting."))),
+		adds:    prometheus.NewCounter(prometheus.CounterOpts(options("workqueue_adds_total", "Source changes that were queued."))),
 		retries: prometheus.NewCounter(prometheus.CounterOpts(options("retries_total", "Further attempts to handle changes."))),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricPrefix, Name: "workqueue_latency_seconds", Help: "How long a change waited.",

@@ -265,9 +265,9 @@ func (p *pass) note(t task, d due, err error) {
 		return
 	}
 	e.Reason, e.Warning = ReloadFail, true
-	then := "and this is tried again"
+	then := "and Lockstep tries again"
 	if errors.Is(err, errGone) {
-		then = "and it has to be created by hand"
+		then = "and you have to create it again"
 	}
 	e.Note = fmt.Sprintf("Changes detected in '%s' of type '%s' in namespace '%s', but '%s' of type '%s' in namespace '%s' can't be reloaded, %s: %v",
 		d.Name, d.Type, p.namespace, t.about.Name, t.about.Kind, p.namespace, then, err)
@@ -338,7 +338,7 @@ func (p *pass) end() (ctrl.Result, error) {
 // report logs what fails, at the default level when it is something else than before.
 func (p *pass) report(err error) {
 	if p.told.isNew(types.UID("namespace/"+p.namespace), err.Error()) {
-		p.Log.Error(err, "not everything could be reloaded; this is tried again", "namespace", p.namespace)
+		p.Log.Error(err, "not everything could be reloaded; Lockstep tries again", "namespace", p.namespace)
 	}
 }
 

@@ -82,7 +82,7 @@ func (a *Attacher) Attach(ctx context.Context, r Request) error {
 	defer cancel()
 	run := &run{Attacher: a, request: r, pending: map[input.ID]Verdict{}}
 	for _, object := range r.Objects {
-		run.pending[object] = Verdict{Message: "nothing was read yet"}
+		run.pending[object] = Verdict{Message: "it hasn't been read yet"}
 	}
 	if err := run.attachAll(ctx); err != nil {
 		run.giveUp(ctx, err)
@@ -92,7 +92,7 @@ func (a *Attacher) Attach(ctx context.Context, r Request) error {
 
 var (
 	errTooLate      = errors.New("timeout")
-	errUnreferenced = errors.New("the template does not reference it")
+	errUnreferenced = errors.New("the pod template does not reference it")
 )
 
 // run is the state of one Attach.
@@ -202,7 +202,7 @@ func (r *run) early(ctx context.Context, h lineage.History, judge judge) string 
 		}
 	}
 	if handled {
-		return "the newest revision owns everything already; the deploy may not be applied yet"
+		return "the newest revision already owns everything; the deploy may not be applied yet"
 	}
 	return ""
 }
@@ -274,17 +274,17 @@ func (r *run) references(h lineage.History, v Verdict, before []metav1.OwnerRefe
 func (r *run) write(ctx context.Context, key ownership.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
 	err = r.patch(ctx, key, refs)
 	if r.request.AsController && mayNotBlock(err) {
-		warning = "owner added without blockOwnerDeletion: not permitted to set it"
+		warning = "owner added without blockOwnerDeletion, because the permission to set it is missing"
 		refs = blockingNothing(refs)
 		err = r.patch(ctx, key, refs)
 	}
 	if r.request.AsController && apierrors.IsInvalid(err) {
-		warning = "owner added beside the controller that the object has"
+		warning = "owner added in addition to the object's controller"
 		err = r.patch(ctx, key, plain(refs))
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("attach %s: there is none in namespace %s", key.Source, key.Namespace)
+		return "", fmt.Errorf("attach %s: it does not exist in namespace %s", key.Source, key.Namespace)
 	case err != nil:
 		return "", fmt.Errorf("attach %s: %w", key, err)
 	}

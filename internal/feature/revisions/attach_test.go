@@ -281,7 +281,7 @@ func TestSharedByTwoRevisions(t *testing.T) {
 		warning string
 	}{
 		"as a job of our chart": {func(r revisions.Request) revisions.Request { return r }, ""},
-		"as configmap-attacher": {asConfigmapAttacher, "owner added beside the controller that the object has"},
+		"as configmap-attacher": {asConfigmapAttacher, "owner added in addition to the object's controller"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -348,7 +348,7 @@ func TestNewestRevisionIsTheController(t *testing.T) {
 		if o := outcomes[shared]; o.Warning != "" || o.Unchanged {
 			t.Errorf("deploy %d: the outcome is %+v, want a change without a warning", i+1, o)
 		}
-		if o := outcomes[injected]; !strings.HasSuffix(o.Warning, "does not reference configmap/injected; attached all the same") {
+		if o := outcomes[injected]; !strings.HasSuffix(o.Warning, "does not reference configmap/injected; attached anyway") {
 			t.Errorf("deploy %d: the outcome is %+v, want only the warning that the template doesn't reference it", i+1, o)
 		}
 		for _, object := range request.Objects {
@@ -370,7 +370,7 @@ func TestEveryNameIsTried(t *testing.T) {
 	l.source(last)
 	l.deployment(first, gone, last)
 	_, err := l.attach(l.request(kube.Deployment(), first, gone, last))
-	if err == nil || !strings.Contains(err.Error(), "attach secret/gone: there is none in namespace "+l.namespace) {
+	if err == nil || !strings.Contains(err.Error(), "attach secret/gone: it does not exist in namespace "+l.namespace) {
 		t.Errorf("error is %v", err)
 	}
 	if l.owners(first) == "" || l.owners(last) == "" {
@@ -391,8 +391,8 @@ func TestUnknownWorkload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, request := range map[string]revisions.Request{
-		"get Deployment web: there is none in namespace " + l.namespace: l.request(kube.Deployment(), cm),
-		"get Rollout web: there is none in namespace " + l.namespace:    unserved,
+		"get Deployment web: it does not exist in namespace " + l.namespace: l.request(kube.Deployment(), cm),
+		"get Rollout web: it does not exist in namespace " + l.namespace:    unserved,
 		"get Deployment web: there is no namespace no-such-namespace":   elsewhere,
 		"the revisions of kind Pod are not known":                       l.request(pods, cm),
 	} {

@@ -82,13 +82,13 @@ func Decide(in Observation) Decision {
 		return attach(in, missing)
 	}
 	if len(hidden) > 0 {
-		return unreadable(in, fmt.Sprintf("used by %s when that could last be read;", strings.Join(names(hidden), ", ")))
+		return unreadable(in, fmt.Sprintf("it was used by %s when that could last be read;", strings.Join(names(hidden), ", ")))
 	}
 	if len(in.Users) > 0 {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"}
 	}
 	if len(in.Owners) > 0 {
-		return Decision{Verb: Leave, Reason: input.OwnedWithoutUse, Message: "no revision uses it; it goes when its owners go"}
+		return Decision{Verb: Leave, Reason: input.OwnedWithoutUse, Message: "no revision uses it; Kubernetes deletes it with its owners"}
 	}
 	return unused(in)
 }
@@ -121,10 +121,10 @@ func tooLarge(large []metav1.OwnerReference, unattached bool) Decision {
 	}
 	fact := "not attached, because " + who + " may use it too"
 	if !unattached {
-		fact = "it goes when its owners go, and " + who + " may use it too"
+		fact = "Kubernetes deletes it with its owners, and " + who + " may use it too"
 	}
 	return Decision{Verb: Report, Reason: input.TooManySources, Recheck: lookAgain, Message: fmt.Sprintf(
-		"%s: a pod template with more than %d ConfigMaps and Secrets, or %d KiB of their names, is too large for Lockstep; let it use fewer",
+		"%s: its pod template uses more than %d ConfigMaps and Secrets, or their names take more than %d KiB; let it use fewer",
 		fact, input.MaxInputs, input.MaxNames>>10)}
 }
 
@@ -151,7 +151,7 @@ func names(users []metav1.OwnerReference) []string {
 
 func unreadable(in Observation, known string) Decision {
 	return Decision{Verb: Leave, Reason: input.Unreadable, Recheck: lookAgain, Message: fmt.Sprintf(
-		"%s these cannot be read here: %s", known, strings.Join(in.UnreadableKinds, ", "))}
+		"%s these kinds cannot be read: %s", known, strings.Join(in.UnreadableKinds, ", "))}
 }
 
 // unused decides on an object that has neither users nor owners.
@@ -162,5 +162,5 @@ func unused(in Observation) Decision {
 	if left := in.Created.Add(in.Grace).Sub(in.Now); left > 0 {
 		return Decision{Verb: Wait, Reason: input.AwaitingRevision, Recheck: left, Message: "no revision uses it yet"}
 	}
-	return Decision{Verb: Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if it is not needed"}
+	return Decision{Verb: Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if you don't need it"}
 }

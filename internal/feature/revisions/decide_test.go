@@ -84,7 +84,7 @@ func TestDecide(t *testing.T) {
 		"owned without use": {
 			reason: "its owners are somebody's decision, and the garbage collector follows them",
 			in:     revisions.Observation{Owners: []string{"uid-operator"}},
-			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.OwnedWithoutUse, Message: "no revision uses it; it goes when its owners go"},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.OwnedWithoutUse, Message: "no revision uses it; Kubernetes deletes it with its owners"},
 		},
 		"young": {
 			reason: "the revision follows the object",
@@ -94,17 +94,17 @@ func TestDecide(t *testing.T) {
 		"unreferenced": {
 			reason: "nothing is attached by guess",
 			in:     revisions.Observation{},
-			want:   revisions.Decision{Verb: revisions.Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if it is not needed"},
+			want:   revisions.Decision{Verb: revisions.Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if you don't need it"},
 		},
 		"a revision too large to know": {
 			reason: "it may use the object, and would lose it when the known user goes",
 			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, TooLarge: []metav1.OwnerReference{ref("x"), ref("y")}},
-			want:   revisions.Decision{Verb: revisions.Report, Reason: input.TooManySources, Recheck: time.Minute, Message: "not attached, because ReplicaSet/x and 1 more may use it too: a pod template with more than 256 ConfigMaps and Secrets, or 16 KiB of their names, is too large for Lockstep; let it use fewer"},
+			want:   revisions.Decision{Verb: revisions.Report, Reason: input.TooManySources, Recheck: time.Minute, Message: "not attached, because ReplicaSet/x and 1 more may use it too: its pod template uses more than 256 ConfigMaps and Secrets, or their names take more than 16 KiB; let it use fewer"},
 		},
 		"attached beside a revision too large to know": {
 			reason: "there is nothing to add, and the object goes with the user that is known",
 			in:     revisions.Observation{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a}, TooLarge: []metav1.OwnerReference{ref("x")}},
-			want:   revisions.Decision{Verb: revisions.Report, Reason: input.TooManySources, Recheck: time.Minute, Message: "it goes when its owners go, and ReplicaSet/x may use it too: a pod template with more than 256 ConfigMaps and Secrets, or 16 KiB of their names, is too large for Lockstep; let it use fewer"},
+			want:   revisions.Decision{Verb: revisions.Report, Reason: input.TooManySources, Recheck: time.Minute, Message: "Kubernetes deletes it with its owners, and ReplicaSet/x may use it too: its pod template uses more than 256 ConfigMaps and Secrets, or their names take more than 16 KiB; let it use fewer"},
 		},
 		"owned by a revision too large to know": {
 			reason: "it was attached by hand, or before it was too large",
@@ -114,12 +114,12 @@ func TestDecide(t *testing.T) {
 		"unreadable": {
 			reason: "without the permission to read Jobs nobody can say that none uses it",
 			in:     revisions.Observation{UnreadableKinds: []string{"Job"}},
-			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "no revision that can be read uses it, and these cannot be read here: Job"},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "no revision that can be read uses it, and these kinds cannot be read: Job"},
 		},
 		"user out of sight": {
 			reason: "it may be gone by now, and with an owner that is gone the object goes",
 			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, UnreadableKinds: []string{"ReplicaSet"}},
-			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "used by ReplicaSet/a when that could last be read; these cannot be read here: ReplicaSet"},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "it was used by ReplicaSet/a when that could last be read; these kinds cannot be read: ReplicaSet"},
 		},
 		"one user in sight": {
 			reason: "one that is seen to live keeps the object, whatever became of the other",
@@ -165,12 +165,12 @@ func TestJudge(t *testing.T) {
 		"no revision": {
 			reason: "a hash can be published before its ReplicaSet exists",
 			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true}}, Holders: []*lineage.Holder{user}},
-			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision"},
+			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web does not have a revision yet"},
 		},
 		"paused": {
 			reason: "the person who paused it should read why nothing happens",
 			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true, Paused: true}}},
-			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision (it is paused)"},
+			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web does not have a revision yet (it is paused)"},
 		},
 		"not referenced": {
 			reason: "an older user does not stand for the newest revision",
@@ -201,7 +201,7 @@ func TestOptionsNameEveryMistake(t *testing.T) {
 		t.Errorf("the defaults are wrong: %v", err)
 	}
 	err := revisions.Options{Workers: 0, Grace: -1}.Validate()
-	want := "workers for revisions 0: need at least one\ngrace for unreferenced objects -1ns: must not be negative"
+	want := "workers for revisions 0: must be at least 1\ngrace for unreferenced objects -1ns: must not be negative"
 	if err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}

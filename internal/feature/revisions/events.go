@@ -14,7 +14,7 @@ func eventFor(o *ownership.Owned, d Decision) (announce.Event, bool) {
 	case Attach:
 		e.Note = "attached " + d.Message
 	case Observe:
-		e.Note = "observe mode, nothing written; would attach " + d.Message
+		e.Note = "observe mode: would attach " + d.Message
 	case Report:
 		e.Warning, e.Note = true, d.Message
 	case Leave, Wait:

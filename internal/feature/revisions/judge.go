@@ -26,7 +26,7 @@ func Judge(h lineage.History, object input.ID) Verdict {
 			"the controller of %s %s has not acted on its newest version%s", h.Workload.Kind, h.Workload.Name, hint(h))}
 	case h.Current == nil:
 		return Verdict{Reason: input.RevisionMissing, Message: fmt.Sprintf(
-			"the newest version of %s %s has no revision%s", h.Workload.Kind, h.Workload.Name, hint(h))}
+			"the newest version of %s %s does not have a revision yet%s", h.Workload.Kind, h.Workload.Name, hint(h))}
 	case !h.Current.UsesSource(object):
 		return Verdict{Reason: input.NotReferenced, Message: fmt.Sprintf(
 			"the pod template of %s, the newest revision of %s %s, does not reference %s", h.Current, h.Workload.Kind, h.Workload.Name, object)}
@@ -41,7 +41,7 @@ func judgeLeniently(h lineage.History, object input.ID) Verdict {
 	v := Judge(h, object)
 	if v.Reason == input.NotReferenced {
 		v.Owners = append(users(h.Holders, object), h.Current)
-		v.Message += "; attached all the same"
+		v.Message += "; attached anyway"
 	}
 	return v
 }

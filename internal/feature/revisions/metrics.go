@@ -17,11 +17,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		attached: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_attached_objects_total",
-			Help: "Revisioned objects attached to the revisions that use them, or that would have been or could not be, by kind, namespace and reason.",
+			Help: "Revisioned objects by kind, namespace and reason: attached to the revisions that use them (Attached), not attached in observe mode (WouldAttach) or because of an error (AttachFailed).",
 		}, []string{"kind", "namespace", "reason"}),
 		unreferenced: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "lockstep_unreferenced_objects",
-			Help: "Revisioned objects that no revision uses and nothing owns.",
+			Help: "Revisioned objects that aren't used by a revision and don't have an owner.",
 		}),
 	}
 	r.MustRegister(m.attached, m.unreferenced)

@@ -26,7 +26,7 @@ func DefaultOptions() Options {
 func (o Options) Validate() error {
 	var wrong []error
 	if o.Workers < 1 {
-		wrong = append(wrong, fmt.Errorf("workers for revisions %d: need at least one", o.Workers))
+		wrong = append(wrong, fmt.Errorf("workers for revisions %d: must be at least 1", o.Workers))
 	}
 	if o.Grace < 0 {
 		wrong = append(wrong, fmt.Errorf("grace for unreferenced objects %s: must not be negative", o.Grace))

@@ -207,7 +207,7 @@ func TestUnreferencedIsReportedOnce(t *testing.T) {
 	l.now = l.now.Add(revisions.DefaultOptions().Grace + time.Minute)
 	l.reconcile(l.objectKey(cm))
 	l.reconcile(l.objectKey(cm))
-	want := []string{"Unreferenced true no revision uses it and nothing owns it; delete it if it is not needed"}
+	want := []string{"Unreferenced true no revision uses it and nothing owns it; delete it if you don't need it"}
 	if diff := cmp.Diff(want, l.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -228,7 +228,7 @@ func TestObserveWritesNothing(t *testing.T) {
 	l.deployment(cm)
 	l.revisioned(cm)
 	l.until(func() bool { return len(l.events) > 0 })
-	if !strings.HasPrefix(l.events[0], "WouldAttach false observe mode, nothing written; would attach to ReplicaSet/web-") || l.owners(cm) != "" {
+	if !strings.HasPrefix(l.events[0], "WouldAttach false observe mode: would attach to ReplicaSet/web-") || l.owners(cm) != "" {
 		t.Errorf("events %v, owners %q", l.events, l.owners(cm))
 	}
 	// Nothing wakes the object when the namespace no longer observes.

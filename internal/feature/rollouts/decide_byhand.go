@@ -23,7 +23,7 @@ func awaitsPods(s situation) (Decision, bool) {
 			PendingSince: s.pendingSince(), AwaitsStatus: true,
 		}, true
 	}
-	return Decision{Verb: Remember, Reason: input.Reloaded, Message: versions(waiting) + "; no pod of an older revision is left"}, true
+	return Decision{Verb: Remember, Reason: input.Reloaded, Message: versions(waiting) + "; no pods of an older revision are left"}, true
 }
 
 // isRedone reports whether the template contains a reverted input again, which pods take

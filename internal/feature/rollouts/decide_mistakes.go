@@ -56,7 +56,7 @@ func (in Observation) excess() string {
 	case excess != "":
 		return excess
 	case !in.followsWhatIsOnRecord() && in.room() > record.MaxRoom:
-		return fmt.Sprintf("it follows %d ConfigMaps, Secrets and images, which need more than %d KiB on record", len(ids), record.MaxRoom>>10)
+		return fmt.Sprintf("it follows %d ConfigMaps, Secrets and images, which take more than %d KiB in the record", len(ids), record.MaxRoom>>10)
 	case in.asksToBeFollowed():
 		return in.State.TooLarge
 	}

@@ -27,7 +27,7 @@ func (s situation) strategyOff() string {
 	if s.strategy.changesTemplate() || s.Pods.Off == "" {
 		return ""
 	}
-	return fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, s.Intent.Strategy, s.Pods.Off)
+	return fmt.Sprintf("annotation %s: %s is off in this controller; %s", settings.Strategy, s.Intent.Strategy, s.Pods.Off)
 }
 
 // beyondStrategy names the due inputs that the strategy can't deliver, empty when it can
@@ -37,5 +37,5 @@ func (s situation) beyondStrategy() string {
 	if s.strategy.changesTemplate() || len(beyond) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("annotation %s: %s does not change the pod template, and %s comes with it", settings.Strategy, s.Intent.Strategy, names(beyond))
+	return fmt.Sprintf("annotation %s: %s does not change the pod template, and %s is part of it", settings.Strategy, s.Intent.Strategy, names(beyond))
 }

@@ -252,7 +252,7 @@ func TestOneWorkloadBeyondTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := Decide(tc.in)
-			if got := d.Reason == input.TooManySources; got != tc.want || got && !strings.Contains(d.Message, "64 KiB on record") {
+			if got := d.Reason == input.TooManySources; got != tc.want || got && !strings.Contains(d.Message, "64 KiB in the record") {
 				t.Errorf("%s: %s %q, room %d", tc.reason, d.Reason, d.Message, tc.in.room())
 			}
 		})

@@ -13,7 +13,7 @@ import (
 // doesn't write the record.
 func notActed(s situation) (Decision, bool) {
 	d := s.draft.as(Wait, input.GenerationNotObserved)
-	d.Message, d.AwaitsStatus = "the controller of the workload has not acted yet on what another writer made of it", true
+	d.Message, d.AwaitsStatus = "the workload's controller has not acted yet on another writer's change", true
 	return d, s.History.NotActed || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
 }
 
@@ -26,11 +26,11 @@ func notFollowed(s situation) (Decision, bool) {
 		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "no source matches its patterns yet"}, true
 	}
 	if len(s.Findings) == 0 && s.State.Unrolled && s.Intent.Mode == settings.Follow && s.Force == NoForce && len(s.Entry.Inputs) > 0 {
-		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "its template uses nothing to follow any more, and is not rolled out yet"}, true
+		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "its template doesn't use anything to follow any more, and is not rolled out yet"}, true
 	}
-	message := "it uses nothing that can be followed"
+	message := "it doesn't use anything that can be followed"
 	if s.Intent.Mode != settings.Follow {
-		message = "nothing asks to follow it"
+		message = "no annotation requests to follow it"
 	}
 	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: message}, len(s.Findings) == 0
 }
@@ -133,9 +133,9 @@ func because(f input.Finding, bar input.Bar) string {
 	case bar.Reason == input.Held:
 		return f.ID.String() + " is held" + quoted(bar.By)
 	case bar.Reason == input.Missing:
-		return f.ID.String() + " does not exist, and no pod could start without it"
+		return f.ID.String() + " does not exist, and pods can't start without it"
 	case bar.Reason == input.ImmutableReplaced:
-		return f.ID.String() + " is immutable and was replaced, and nodes on which a pod refers to it keep the old copy"
+		return f.ID.String() + " is immutable and was replaced, and nodes where a pod still uses it keep the old content"
 	case bar.Reason == input.VersionStopped:
 		return withVersion(f) + " is stopped: it " + bar.By + ", which was healthy before"
 	case bar.Reason == input.Contested, bar.Reason == input.Quarantined:

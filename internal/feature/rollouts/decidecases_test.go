@@ -262,7 +262,7 @@ func decideCases() map[string]decideCase {
 			template: Template{Hold: record.Hold{On: true, By: "incident 42", Undone: true}},
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
 			want: Decision{Verb: Hold, Reason: input.Held, PendingSince: ago(time.Hour)},
-			says: []string{`held ("incident 42")`, "an undo removed the annotation " + settings.Hold, "lockstep release ends it: configmap/app"},
+			says: []string{`held ("incident 42")`, "an undo removed the annotation " + settings.Hold, "run lockstep release to end it: configmap/app"},
 		},
 		"HeldWorkloadInStep": {
 			reason:   "a hold on a workload in step holds nothing",
@@ -298,19 +298,19 @@ func decideCases() map[string]decideCase {
 		},
 		"NoTemplate": {
 			reason:  "an object without a pod template cannot be followed",
-			problem: "spec.pod is no pod template",
-			want:    Decision{Verb: Leave, Reason: input.NoTemplate}, says: []string{"spec.pod is no pod template"},
+			problem: "spec.pod isn't a pod template",
+			want:    Decision{Verb: Leave, Reason: input.NoTemplate}, says: []string{"spec.pod isn't a pod template"},
 		},
 		"NoTemplateNotAsked": {
 			reason:  "and nobody is told of one that nobody asked for",
 			intent:  func(in *settings.Intent) { in.Mode = settings.Unset },
-			problem: "spec.pod is no pod template",
+			problem: "spec.pod isn't a pod template",
 			want:    Decision{Verb: Ignore, Reason: input.NotFollowed},
 		},
 		"RecordFull": {
 			reason:   "what cannot be put on record is not given: it would be given again and again",
-			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), full: "the record has no room left",
-			want: Decision{Verb: Leave, Reason: input.RecordFull, PendingSince: ago(time.Hour), Recheck: time.Minute}, says: []string{"no room left"},
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), full: "the record is full",
+			want: Decision{Verb: Leave, Reason: input.RecordFull, PendingSince: ago(time.Hour), Recheck: time.Minute}, says: []string{"is full"},
 		},
 		"TooManyPatterns": {
 			reason:   "what it asks for is not even looked for",

@@ -25,7 +25,7 @@ func eventsFor(w *kube.Workload, d Decision, advice func() string) []announce.Ev
 		if lost := unrefreshable(d.Due); len(lost) > 0 {
 			events = append(events, announce.Event{
 				About: w.Reference(), Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
-				Note: "not mounted, or read as environment or by sub-path, which only a restart repeats: " + names(lost),
+				Note: "only a restart loads these, which aren't mounted or are read as environment variables or by subPath: " + names(lost),
 			})
 		}
 	}
@@ -52,7 +52,7 @@ func note(d Decision) (text string, warning, ok bool) {
 	case input.AwaitsPods:
 		return "wrote the pod template for " + d.Message, false, d.Verb == RollOut
 	case input.WouldReload:
-		return "observe mode, nothing written; would roll out " + d.Message, false, true
+		return "observe mode: would roll out " + d.Message, false, true
 	case input.PutBack:
 		return "restored " + d.Message, true, true
 	case input.Contested, input.Quarantined:
@@ -62,15 +62,15 @@ func note(d Decision) (text string, warning, ok bool) {
 	case input.Evicted:
 		return "every pod is newer than " + d.Message, false, true
 	case input.Refreshed:
-		return "asked the kubelets to refresh mounted files for " + d.Message, false, true
+		return "notified the kubelets to refresh mounted files for " + d.Message, false, true
 	case input.RecordTooNew:
-		return d.Message + "; the workload is not rolled out until that version runs again", true, true
+		return d.Message + "; Lockstep doesn't roll out the workload until that version runs again", true, true
 	case input.InvalidAnnotation, input.TooManySources:
-		return d.Message + "; the workload is left alone until this is corrected", true, true
+		return d.Message + "; Lockstep leaves the workload alone until you correct this", true, true
 	case input.RecordFull:
-		return d.Message + "; the workload is left alone until there is room", true, true
+		return d.Message + "; Lockstep leaves the workload alone until there is room", true, true
 	case input.NoTemplate:
-		return d.Message + "; the object cannot be followed", true, true
+		return d.Message + "; Lockstep can't follow the object", true, true
 	case input.StrategyOff, input.BeyondStrategy:
 		return "not rolled out: " + d.Message, true, true
 	case input.ImmutableReplaced:
@@ -104,7 +104,7 @@ func warnings(w *kube.Workload, in Observation) []announce.Event {
 		warn(input.InvalidAnnotation, p.String()+effect(p))
 	}
 	for _, key := range in.Intent.Mistakes.Unknown {
-		warn(input.InvalidAnnotation, "annotation "+key+" is not known and has no effect; known are "+strings.Join(settings.ForWorkloads(), ", "))
+		warn(input.InvalidAnnotation, "annotation "+key+" is unknown and has no effect; known annotations: "+strings.Join(settings.ForWorkloads(), ", "))
 	}
 	for _, text := range in.Intent.Mistakes.Lost {
 		warn(input.InvalidAnnotation, text)
@@ -121,7 +121,7 @@ func warnings(w *kube.Workload, in Observation) []announce.Event {
 		warn(input.StrategyOff, off)
 	}
 	if other := in.State.OtherInstallation; other != "" {
-		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", has rolled out this workload; let only one of them follow its namespace")
+		warn(input.OtherInstallation, "another Lockstep installation, in namespace "+other+", rolled out this workload; let only one of them follow its namespace")
 	}
 	if beyond := s.beyondStrategy(); beyond != "" && len(s.draft.Due) > 0 {
 		warn(input.BeyondStrategy, beyond)
@@ -144,7 +144,7 @@ func followingEvent(w *kube.Workload, in Observation) announce.Event {
 // effect describes the effect of a namespace setting that isn't understood.
 func effect(p settings.Problem) string {
 	if p.Key == settings.Observe {
-		return "; it is taken for true until this is corrected"
+		return "; it counts as true until you correct this"
 	}
 	return "; it has no effect"
 }

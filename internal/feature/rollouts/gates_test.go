@@ -159,8 +159,8 @@ func TestAfterOf(t *testing.T) {
 		"Finished":  {reason: "it is finished", after: "deployment/db", others: map[string]map[string]string{"db": auto("")}},
 		"Second":    {reason: "one of two", after: "deployment/db,deployment/cache", others: map[string]map[string]string{"db": auto(""), "cache": auto("")}, unfinished: []string{id("cache")}, waits: "deployment/cache"},
 		"Held":      {reason: "a user holds it", after: "deployment/db", others: map[string]map[string]string{"db": auto("")}, held: []string{id("db")}, says: []string{"AfterIgnored: annotation lockstep.dev/after: deployment/db waits for a user"}},
-		"Missing":   {reason: "it doesn't exist", after: "deployment/db", says: []string{"AfterIgnored: annotation lockstep.dev/after: deployment/db does not exist"}},
-		"Unasked":   {reason: "nothing asks to follow it", after: "deployment/db", others: map[string]map[string]string{"db": {}}, says: []string{"AfterIgnored", "deployment/db"}},
+		"Missing":   {reason: "it doesn't exist", after: "deployment/db", says: []string{"AfterIgnored: annotation lockstep.dev/after: deployment/db doesn't exist"}},
+		"Unasked":   {reason: "no annotation requests to follow it", after: "deployment/db", others: map[string]map[string]string{"db": {}}, says: []string{"AfterIgnored", "deployment/db"}},
 		"Kind":      {reason: "not a workload", after: "service/db", says: []string{"InvalidAnnotation: annotation lockstep.dev/after: \"service/db\" is not understood: no followed kind is called \"service\"", "no effect"}},
 		"Self":      {reason: "it can't wait for itself", after: "deployment/web", unfinished: []string{id("web")}, says: []string{"InvalidAnnotation: annotation lockstep.dev/after", "each other"}},
 		"Breaks":    {reason: "the smallest name goes first", after: "deployment/xy", others: map[string]map[string]string{"xy": auto("deployment/web")}, unfinished: []string{id("xy")}, says: []string{"each other"}},
@@ -178,7 +178,7 @@ func TestAfterOf(t *testing.T) {
 					case asks != web("web") || len(due) != 1:
 						t.Errorf("%s asks for %v", asks, due)
 					case !known(named):
-						return false, "does not exist, or is not followed"
+						return false, "doesn't exist or isn't followed"
 					case slices.Contains(tc.held, named):
 						return false, "waits for a user (Held)"
 					}

@@ -66,7 +66,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	warnFailed(&got.Observation)
 	if needsPast(w, got.Observation) {
 		if _, err := p.ask(ctx); err != nil {
-			return got, fmt.Errorf("find out what was reverted of %s: %w", key, err)
+			return got, fmt.Errorf("find out which inputs of %s were reverted: %w", key, err)
 		}
 	}
 	p.close(len(withStanding(got.Observation.Findings, input.Due)) > 0)
@@ -92,7 +92,7 @@ func (g *Gatherer) judgeHold(ctx context.Context, w *kube.Workload, in *Observat
 	if needsPast(w, *in) {
 		var err error
 		if in.History.Past, err = p.ask(ctx); err != nil {
-			return fmt.Errorf("find out whether an undo removed the hold of %s: %w", w.Key, err)
+			return fmt.Errorf("find out whether an undo removed the hold on %s: %w", w.Key, err)
 		}
 	}
 	*in = judge(w, *in)

@@ -101,7 +101,7 @@ func (g *Gatherer) after(w *kube.Workload, in *Observation) {
 		}
 		if ignored != "" {
 			in.Warnings = append(in.Warnings, input.Warning{Reason: input.AfterIgnored, Text: fmt.Sprintf(
-				"annotation %s: %s %s; it is not waited for", settings.After, in.Intent.After[i], ignored)})
+				"annotation %s: %s %s, so Lockstep doesn't wait for it", settings.After, in.Intent.After[i], ignored)})
 		}
 	}
 }

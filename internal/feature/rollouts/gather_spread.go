@@ -82,7 +82,7 @@ func warnFailed(in *Observation) {
 		onTrial := f.Standing != input.Due && in.Entry.Inputs[f.ID].Stage == record.StageRolling || evicts(in.Entry, f.Change)
 		if f.ID.IsSource() && onTrial {
 			in.Warnings = append(in.Warnings, input.Warning{Reason: input.RolloutFailed, About: f.ID, Change: f.Change, Text: fmt.Sprintf(
-				"the rollout of %s %s failed (%s), and it stays: Lockstep doesn't revert it", f.ID, f.Shows.Digest, in.State.Health.Message)})
+				"the rollout of %s %s failed (%s), and Lockstep doesn't revert it", f.ID, f.Shows.Digest, in.State.Health.Message)})
 		}
 	}
 }

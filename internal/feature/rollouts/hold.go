@@ -11,7 +11,7 @@ func (in Observation) Hold() string {
 	case in.Intent.Held:
 		return "held by annotation " + settings.Hold + quoted(in.Intent.HeldBy)
 	case hold.On:
-		return "held" + quoted(hold.By) + " although an undo removed the annotation " + settings.Hold + "; lockstep release ends it"
+		return "held" + quoted(hold.By) + ", although an undo removed the annotation " + settings.Hold + "; run lockstep release to end it"
 	case in.Intent.NamespaceHeld:
 		return "held by annotation " + settings.Hold + " on its namespace" + quoted(in.Intent.NamespaceHeldBy)
 	}

@@ -21,21 +21,21 @@ func newMetrics(r prometheus.Registerer, count func() tally) *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_reloads_total",
-			Help: "Workloads rolled out with current versions, or that would have been, by kind, namespace, reason and result (success, failure, or conflict with another writer, which is tried again).",
+			Help: "Rollouts started to deliver current versions, including those that observe mode only reports, by kind, namespace, reason and result (success, failure, or conflict with another writer, which Lockstep retries).",
 		}, []string{"kind", "namespace", "reason", "result"}),
 		invalid: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_invalid_settings_total",
-			Help: "Settings that could not be understood or carried out, or that are beyond a bound, by kind and namespace of the workload and by reason; once for each that is new.",
+			Help: "Settings that are invalid, can't be carried out or exceed a limit, by kind and namespace of the workload and by reason. Each new one counts once.",
 		}, []string{"kind", "namespace", "reason"}),
 		delivery: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "lockstep_delivery_seconds",
-			Help:    "Time from the last change of a source to the patch that delivers it, quiet window included.",
+			Help:    "Time from the last change to a source until the patch that delivers it, including the quiet window.",
 			Buckets: []float64{0.1, 0.5, 1, 2, 5, 6, 8, 10, 15, 30, 60, 120, 300, 900, 3600},
 		}),
 	}
 	m.delivered = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "lockstep_inputs_given_total",
-		Help: "Inputs that were delivered to workloads, by the kind of the input (ConfigMap, Secret, Image), and by kind and namespace of the workload.",
+		Help: "Inputs delivered to workloads, by kind of the input (ConfigMap, Secret, Image) and by kind and namespace of the workload.",
 	}, []string{"input", "kind", "namespace"})
 	r.MustRegister(m.reloads, m.invalid, m.delivery, m.delivered, newBehind(count))
 	return m
@@ -53,13 +53,13 @@ func newBehind(count func() tally) *behind {
 	return &behind{
 		count: count,
 		pending: prometheus.NewDesc("lockstep_pending_workloads",
-			"Workloads for which a change is due and not delivered yet, by the reason why they wait. A reason that none has is left out.", byReason, nil),
+			"Workloads with a pending change, by the reason they wait. Reasons without workloads are left out.", byReason, nil),
 		oldest: prometheus.NewDesc("lockstep_pending_oldest_timestamp_seconds",
-			"When the oldest change was first seen that is due and not delivered yet, by the reason why it waits, as a Unix time: its age is time() minus this. A reason that none has is left out.", byReason, nil),
+			"Unix time at which the oldest pending change was first seen, by the reason it waits. Its age is time() minus this value. Reasons without workloads are left out.", byReason, nil),
 		blocked: prometheus.NewDesc("lockstep_blocked_workloads",
-			"Workloads that need a user's action, by reason: left alone until something is corrected, or with a version whose rollout failed and that they keep (RolloutFailed). A reason that none has is left out.", byReason, nil),
+			"Workloads that need a user's action, by reason: Lockstep leaves them alone until something is corrected, or they keep a version whose rollout failed (RolloutFailed). Reasons without workloads are left out.", byReason, nil),
 		busiest: prometheus.NewDesc("lockstep_busiest_workload_reloads",
-			"Rollouts in the last hour of the namespace's most frequently rolled workload, counted up to 100 and since this process began to lead. A namespace without rollouts is left out.", []string{"namespace"}, nil),
+			"Rollouts in the last hour of the namespace's most frequently rolled workload, counted up to 100 and since this process began to lead. Namespaces without rollouts are left out.", []string{"namespace"}, nil),
 	}
 }
 

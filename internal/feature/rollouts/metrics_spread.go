@@ -22,9 +22,9 @@ func (m *metrics) addSpread(r prometheus.Registerer, s *spreads, stops Stops) {
 	}
 	r.MustRegister(&spreading{
 		spreads: s, stops: stops,
-		rolling: prometheus.NewDesc("lockstep_rolling_workloads", "Workloads whose rollout by Lockstep isn't proven healthy, and neither failed nor timed out.", nil, nil),
+		rolling: prometheus.NewDesc("lockstep_rolling_workloads", "Workloads that Lockstep rolled out and that aren't known to be healthy, failed or timed out yet.", nil, nil),
 		stopped: prometheus.NewDesc("lockstep_version_stops",
-			"Versions that aren't delivered to further workloads, because they failed on workloads that were healthy before, by the kind of the input and by namespace, * when all namespaces share it.", []string{"kind", "namespace"}, nil),
+			"Versions that Lockstep doesn't deliver to further workloads, because they failed on workloads that were healthy before, by kind of the input and by namespace. The namespace is * if all namespaces share the version.", []string{"kind", "namespace"}, nil),
 	})
 }
 

@@ -68,7 +68,7 @@ func (o Options) Validate() error {
 		wrong = append(wrong, fmt.Errorf("maximum delay %s: must not be shorter than the quiet window %s", o.MaxDelay, o.Quiet))
 	}
 	if o.Workers < 1 {
-		wrong = append(wrong, fmt.Errorf("workers %d: need at least one", o.Workers))
+		wrong = append(wrong, fmt.Errorf("workers %d: must be at least 1", o.Workers))
 	}
 	return errors.Join(errors.Join(wrong...), o.Safety.validate())
 }
@@ -88,7 +88,7 @@ func (s Safety) validate() error {
 	refuse(s.Settle < 0, "settle time", s.Settle)
 	refuse(s.Timeout < 0, "rollout timeout", s.Timeout)
 	if s.Timeout == 0 && s != (Safety{}) {
-		wrong = append(wrong, errors.New("rollout timeout 0: must be longer"))
+		wrong = append(wrong, errors.New("rollout timeout 0: must be positive"))
 	}
 	refuse(s.PauseGrace < 0, "grace of a pause", s.PauseGrace)
 	if s.Window != "" {

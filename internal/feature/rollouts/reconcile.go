@@ -40,7 +40,7 @@ func New(o Options, d Dependencies) *Reconciler {
 	if d.OnPods.Pods != nil {
 		r.gatherer.Pods = d.OnPods.Pods.List
 	} else {
-		r.gatherer.PodsOff = cmp.Or(d.OnPods.Off, "this program has no such strategies")
+		r.gatherer.PodsOff = cmp.Or(d.OnPods.Off, "this program doesn't support it")
 	}
 	return r
 }

@@ -402,7 +402,7 @@ func TestNotFollowedKeepsWhatOthersKnow(t *testing.T) {
 type crowded struct{ Family }
 
 func (crowded) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry, kube.AskPast) (input.Assessment, error) {
-	return input.Assessment{TooMany: "it asks for more than 256 ConfigMaps and Secrets"}, nil
+	return input.Assessment{TooMany: "it uses or lists more than 256 ConfigMaps and Secrets"}, nil
 }
 
 // TestTooManyInputsAreTold: a family that stops at the bound has no findings. That isn't a

@@ -28,18 +28,18 @@ func TestEventsFor(t *testing.T) {
 		says     string // empty when there must be no event
 	}{
 		"Reloaded":       {"a rollout is told", Decision{Verb: RollOut, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
-		"WouldReload":    {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "nothing written"},
-		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is corrected"},
+		"WouldReload":    {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "observe mode: would roll out m"},
+		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "leaves the workload alone until you correct this"},
 		"Held":           {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, true, "not rolled out: m"},
 		"UndoneBars":     {"a person has to act", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, true, "not rolled out: m. Pods that started since the change"},
 		"Evicting":       {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
 		"Evicted":        {"the end of it", Decision{Verb: Evict, Reason: input.Evicted, Message: "m"}, false, "newer than m"},
 		"Refreshed":      {"nothing restarts", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m"}, false, "refresh mounted files for m"},
-		"NotRefreshed":   {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Due: []input.Finding{{ID: app}}}, true, "only a restart repeats: configmap/app"},
+		"NotRefreshed":   {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Due: []input.Finding{{ID: app}}}, true, "by subPath: configmap/app"},
 		"StrategyOff":    {"somebody has to act", Decision{Verb: Hold, Reason: input.StrategyOff, Message: "m"}, true, "not rolled out: m"},
 		"BeyondStrategy": {"a person has to act", Decision{Verb: Hold, Reason: input.BeyondStrategy, Message: "m"}, true, "not rolled out: m"},
-		"RecordTooNew":   {"a person has to act", Decision{Verb: Leave, Reason: input.RecordTooNew, Message: "m"}, true, "not rolled out until that version runs again"},
-		"NoTemplate":     {"somebody has to act", Decision{Verb: Leave, Reason: input.NoTemplate, Message: "m"}, true, "cannot be followed"},
+		"RecordTooNew":   {"a person has to act", Decision{Verb: Leave, Reason: input.RecordTooNew, Message: "m"}, true, "until that version runs again"},
+		"NoTemplate":     {"somebody has to act", Decision{Verb: Leave, Reason: input.NoTemplate, Message: "m"}, true, "can't follow the object"},
 		"UndoneSettled":  {"old pods and new pods differ from now on", Decision{Verb: Leave, Reason: input.Undone, Message: "m"}, true, "m. Pods that started since the change"},
 		"Released":       {"the controller answers", Decision{Verb: Remember, Reason: input.Released, Message: "m"}, false, "accepted without a rollout: m"},
 		"InStep":         {"nothing happened", Decision{Verb: Leave, Reason: input.InStep}, false, ""},
@@ -86,11 +86,11 @@ func TestWarnings(t *testing.T) {
 	}
 	want := []string{
 		`InvalidAnnotation: namespace shop: annotation k: "v" is not understood; accepted: a; it has no effect`,
-		`InvalidAnnotation: namespace shop: annotation lockstep.dev/observe: "yes" is not understood; accepted: a; it is taken for true until this is corrected`,
-		"InvalidAnnotation: annotation lockstep.dev/relaod is not known and has no effect; known are " + strings.Join(settings.ForWorkloads(), ", "),
+		`InvalidAnnotation: namespace shop: annotation lockstep.dev/observe: "yes" is not understood; accepted: a; it counts as true until you correct this`,
+		"InvalidAnnotation: annotation lockstep.dev/relaod is unknown and has no effect; known annotations: " + strings.Join(settings.ForWorkloads(), ", "),
 		"SourceUnknown: the annotation names secret/db, which does not exist",
 		"InvalidAnnotation: configmap/app: odd; it has no effect",
-		"OtherInstallation: another installation of Lockstep, in namespace team-a, has rolled out this workload; let only one of them follow its namespace",
+		"OtherInstallation: another Lockstep installation, in namespace team-a, rolled out this workload; let only one of them follow its namespace",
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -14,7 +14,7 @@ import (
 func TestNothingIsGivenWithoutRoom(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.full = "the record has no room left"
+	s.full = "the record is full"
 	l := s.loop()
 	for range 2 {
 		result, err := l.Reconcile(t.Context(), s.workload.Key)
@@ -45,7 +45,7 @@ func TestNothingIsGivenWithoutRoom(t *testing.T) {
 func TestNoRoomForWhatCannotBeJudgedYet(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.full, s.findings = "the record has no room left", []input.Finding{{Reason: input.GenerationNotObserved}}
+	s.full, s.findings = "the record is full", []input.Finding{{Reason: input.GenerationNotObserved}}
 	if _, err := s.loop().Reconcile(t.Context(), s.workload.Key); err != nil || len(s.told) != 0 {
 		t.Errorf("told %+v, error %v; want nothing yet", s.told, err)
 	}
@@ -65,7 +65,7 @@ func TestCountsOfGoneNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.workload.Key.Namespace, s.full, s.entry = "here", "the record has no room left", nil
+	s.workload.Key.Namespace, s.full, s.entry = "here", "the record is full", nil
 	if _, err := l.Reconcile(t.Context(), s.workload.Key); err != nil {
 		t.Fatal(err)
 	}

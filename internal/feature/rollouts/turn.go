@@ -204,7 +204,7 @@ func (r *Reconciler) raiseStop(ctx context.Context, w *kube.Workload, c input.Ch
 	if about := r.sourceReference(ctx, w.Key.Namespace, c.ID); about != nil {
 		r.Announcer.Announce(announce.Event{
 			About: about, Warning: true, Reason: string(input.VersionStopped), Action: announce.ActionHold, Change: c,
-			Note: c.String() + " " + why + ", which was healthy before (" + in.State.Health.Message + "); it isn't delivered to further workloads",
+			Note: c.String() + " " + why + ", which was healthy before (" + in.State.Health.Message + "); Lockstep doesn't deliver it to further workloads",
 		})
 	}
 	r.spreads.wakeWaiting(c)

@@ -97,7 +97,7 @@ func revertedInWords(findings []input.Finding) string {
 	var parts []string
 	for _, f := range findings {
 		if to, back := f.BarredFor(input.Undone); back {
-			parts = append(parts, fmt.Sprintf("%s was reverted: new pods are made from revision %s", withVersion(f), to))
+			parts = append(parts, fmt.Sprintf("%s was reverted: new pods start from revision %s", withVersion(f), to))
 		}
 	}
 	return strings.Join(parts, "; ")

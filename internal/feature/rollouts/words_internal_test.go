@@ -12,7 +12,7 @@ func TestVersionsInWords(t *testing.T) {
 	app := input.ConfigMap("app")
 	unknown := input.Finding{ID: app, Bars: []input.Bar{{Reason: input.Undone, By: "1"}}}
 	for name, c := range map[string]struct{ got, want string }{
-		"Reverted": {revertedInWords([]input.Finding{unknown}), "configmap/app was reverted: new pods are made from revision 1"},
+		"Reverted": {revertedInWords([]input.Finding{unknown}), "configmap/app was reverted: new pods start from revision 1"},
 		"Versions": {versions([]input.Finding{unknown}), "configmap/app"},
 		"Changes":  {changes([]input.Finding{unknown}), "configmap/app unknown -> unknown"},
 	} {

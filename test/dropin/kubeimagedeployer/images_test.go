@@ -192,8 +192,8 @@ func TestMistakes(t *testing.T) {
 	r := s.start(t, "SLACK_WEBHOOK="+hook.URL+secretPath)
 	s.awaitImages(t, "web", "app="+good+" side=before lost=before")
 	wanted := []string{
-		"annotation " + s.key + "/gone: the pod template has no container gone; it has app, side, lost",
-		"annotation " + s.key + `/side: "` + s.at("app") + `" names no tag`,
+		"annotation " + s.key + "/gone: the pod template doesn't contain a container gone; its containers are app, side, lost",
+		"annotation " + s.key + `/side: "` + s.at("app") + `" doesn't name a tag`,
 		"annotation " + s.key + "/lost: tags of " + s.at("missing") + ": ",
 		"Deployment " + s.Namespace + "/bare: label " + s.key + ": no annotation " + s.key + "/CONTAINER names an image",
 	}
@@ -207,7 +207,7 @@ func TestMistakes(t *testing.T) {
 	if err := s.Client.Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	hook.await(t, "the pod template has no container app; it has renamed, side, lost")
+	hook.await(t, "the pod template doesn't contain a container app; its containers are renamed, side, lost")
 	s.fence(t)
 	s.awaitImages(t, "web", "renamed=before side=before lost=before")
 	stop(t, r)

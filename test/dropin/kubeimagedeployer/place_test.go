@@ -50,7 +50,7 @@ func TestSettingsWithoutEffect(t *testing.T) {
 	s.Create(t, s.deployment("web", "app:latest"))
 	r := s.start(t, "OFF_DEPLOYMENTS=true", "OFF_STATEFULSETS=true", "OFF_DAEMONSETS=true", "OFF_CRONJOBS=true", "PROBE_ADDR=127.0.0.1:0")
 	testkit.Started(t, r).AwaitReady(t, true)
-	awaitLog(t, r, "every kind of workload is switched off")
+	awaitLog(t, r, "every kind of workload is off")
 	stop(t, r)
 	r = s.start(t, "SLACK_WEBHOOK=hooks.example/T/B/secret", "CONTROLLER_WATCH_NAMESPACE="+s.Namespace+"\n")
 	s.awaitImages(t, "web", "app="+want)
@@ -119,7 +119,7 @@ func TestEvents(t *testing.T) {
 	s.Create(t, s.deployment("web", "app:latest"), s.deployment("broken", "missing:1"))
 	r := s.start(t)
 	s.awaitImages(t, "web", "app="+first)
-	awaitLog(t, r, "no events are written, because the role does not allow it; this log has their text")
+	awaitLog(t, r, "no events are written, because the role does not allow it; this log contains their text")
 	rolled, warned := s.inLog("web", "decided"), s.inLog("broken", "warns")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		return rolled.MatchString(r.Stderr()) && warned.MatchString(r.Stderr()), "the log has not both texts:\n" + r.Stderr()

@@ -64,7 +64,7 @@ func TestTroubleIsLogged(t *testing.T) {
 	}
 	s.Create(t, s.deployment("missing", "none:1"))
 	r := s.start(t)
-	unreachable := regexp.MustCompile(`level=ERROR msg="a registry cannot be asked; .* registry=` + regexp.QuoteMeta(gone) + ` reason=Unresolved result=Unreachable`)
+	unreachable := regexp.MustCompile(`level=ERROR msg="a registry is unavailable; .* registry=` + regexp.QuoteMeta(gone) + ` reason=Unresolved result=Unreachable`)
 	missing := regexp.MustCompile(`msg=warns workload=\S*/missing\S* reason=Unresolved message=".*none:1.* 404`)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		log := r.Stdout() + r.Stderr()
@@ -118,7 +118,7 @@ func TestReadiness(t *testing.T) {
 	awaitLog(t, r, "deployments.apps is forbidden")
 	account.AllowEverywhere(t, role()...)
 	probes.AwaitReady(t, true)
-	probes.AwaitVerbose(t, "[+] cronjobs: followed", "[+] record (none is kept): followed")
+	probes.AwaitVerbose(t, "[+] cronjobs: followed", "[+] record (off): followed")
 }
 
 // TestFlapping: a hundred workloads whose images and labels change while they are moved end

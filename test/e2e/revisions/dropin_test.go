@@ -299,7 +299,7 @@ func TestDropInTriesEveryName(t *testing.T) {
 		}
 	}
 	wantContains(t, fatal, "missing", "same namespace")
-	wantContains(t, warning, "beside the controller", "does not reference configmap/injected")
+	wantContains(t, warning, "in addition to the object's controller", "does not reference configmap/injected")
 }
 
 func wantContains(t *testing.T, lines []string, parts ...string) {

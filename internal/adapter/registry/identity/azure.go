@@ -98,13 +98,13 @@ func (a *Azure) send(request *http.Request) (keychain.Credential, time.Time, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return keychain.Credential{}, time.Time{}, fmt.Errorf("exchange of the token: %s", response.Status)
+		return keychain.Credential{}, time.Time{}, fmt.Errorf("exchange the token: %s", response.Status)
 	}
 	var answer struct {
 		RefreshToken string `json:"refresh_token"`
 	}
 	if json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer) != nil || answer.RefreshToken == "" {
-		return keychain.Credential{}, time.Time{}, errors.New("exchange of the token: the answer has none")
+		return keychain.Credential{}, time.Time{}, errors.New("exchange the token: the answer does not contain one")
 	}
 	return keychain.Credential{IdentityToken: answer.RefreshToken}, expiry(answer.RefreshToken), nil
 }

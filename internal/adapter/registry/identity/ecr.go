@@ -63,7 +63,7 @@ func fetchECR(ctx context.Context, host string) (keychain.Credential, time.Time,
 		return keychain.Credential{}, time.Time{}, err
 	}
 	if len(answer.AuthorizationData) == 0 || answer.AuthorizationData[0].AuthorizationToken == "" || answer.AuthorizationData[0].ExpiresAt == 0 {
-		return keychain.Credential{}, time.Time{}, errors.New("the answer has no token")
+		return keychain.Credential{}, time.Time{}, errors.New("the answer does not contain a token")
 	}
 	data := answer.AuthorizationData[0]
 	text, err := base64.StdEncoding.DecodeString(data.AuthorizationToken)

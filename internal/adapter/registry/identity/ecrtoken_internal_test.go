@@ -110,7 +110,7 @@ func TestECRRefusals(t *testing.T) {
 		"throttled":         {400, `{"__type":"ThrottlingException","Message":"Rate exceeded"}`, 2, "api error ThrottlingException: Rate exceeded"},
 		"down":              {503, `<html>`, 2, "api error 503 Service Unavailable"},
 		"something else":    {200, `<html>`, 1, "the answer isn't JSON"},
-		"an answer of none": {200, `{"authorizationData":[]}`, 1, "the answer has no token"},
+		"an answer of none": {200, `{"authorizationData":[]}`, 1, "the answer does not contain a token"},
 		"not a token":       {200, `{"authorizationData":[{"authorizationToken":"eA==","expiresAt":1.5e9}]}`, 1, "the token is not base64 of user:password"},
 	} {
 		t.Run(name, func(t *testing.T) {

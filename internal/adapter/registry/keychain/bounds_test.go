@@ -207,9 +207,9 @@ func TestUnusableLogins(t *testing.T) {
 		"line break in a token":    {login{RegistryToken: "hunter2\nb"}, "control characters"},
 		"zero in a user name":      {login{Username: "hunter2\x00b", Password: "p"}, "control characters"},
 		"line break in auth":       {login{Auth: base64.StdEncoding.EncodeToString([]byte("hunter2\r\n:p"))}, "control characters"},
-		"long token":               {login{RegistryToken: long}, "more than 8192 bytes"},
-		"long password":            {login{Username: "hunter2", Password: long}, "more than 8192 bytes"},
-		"long identity token":      {login{IdentityToken: long}, "more than 8192 bytes"},
+		"long token":               {login{RegistryToken: long}, "longer than 8192 bytes"},
+		"long password":            {login{Username: "hunter2", Password: long}, "longer than 8192 bytes"},
+		"long identity token":      {login{IdentityToken: long}, "longer than 8192 bytes"},
 		"a JSON key as a password": {login{Username: "_json_key", Password: "{\n\t\"private_key\": \"hunter2\"\n}\n"}, ""},
 	} {
 		text, err := json.Marshal(map[string]any{"auths": map[string]login{"registry.example": c.login, "registry.example/a": {Username: "good", Password: "p"}}})

@@ -44,7 +44,7 @@ const maxValue = 8 << 10
 func (c Credential) check() error {
 	switch {
 	case max(len(c.Username), len(c.Password), len(c.IdentityToken), len(c.RegistryToken)) > maxValue:
-		return fmt.Errorf("can't be used: the user name, the password or a token has more than %d bytes", maxValue)
+		return fmt.Errorf("can't be used: the user name, the password or a token is longer than %d bytes", maxValue)
 	case strings.ContainsFunc(c.Username+c.RegistryToken, unicode.IsControl):
 		return errors.New("can't be used: the user name or the registry token contains control characters")
 	}

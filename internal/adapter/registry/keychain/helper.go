@@ -29,7 +29,7 @@ func (c config) ask(ctx context.Context, repository tagspec.Repository) (Credent
 		return Credential{}, nil
 	}
 	if helper != filepath.Base(helper) {
-		return Credential{}, fmt.Errorf("credential helper %q: is no name of a program", helper)
+		return Credential{}, fmt.Errorf("credential helper %q: isn't the name of a program", helper)
 	}
 	ctx, cancel := context.WithTimeout(ctx, helperTimeout)
 	defer cancel()

@@ -107,7 +107,7 @@ func TestOneBadSecretSpoilsNoOther(t *testing.T) {
 		t.Errorf("got %q, want you and me", users(got))
 	}
 	for _, want := range []string{
-		"pull secret shop/missing: not found", "shop/broken: is not the JSON", "shop/opaque: has neither", "shop/foreign: not found",
+		"pull secret shop/missing: not found", "shop/broken: is not the JSON", "shop/opaque: contains neither", "shop/foreign: not found",
 		"shop/half: credentials for r.example: auth is not base64",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -179,7 +179,7 @@ esac
 			t.Errorf("%s: got %d credentials, error %v, want %d", image, len(got), err, len(want))
 		}
 	}
-	for image, want := range map[string]string{"broken.example/app": "run docker-credential-test", "evil.example/app": "is no name of a program"} {
+	for image, want := range map[string]string{"broken.example/app": "run docker-credential-test", "evil.example/app": "isn't the name of a program"} {
 		_, err := keychain.File{Path: path}.Credentials(t.Context(), repository(t, image))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: error is %v, want %q in it", image, err, want)

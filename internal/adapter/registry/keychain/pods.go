@@ -107,7 +107,7 @@ func (p *Pods) names(ctx context.Context, a Account) ([]string, error) {
 // Secret implements SecretReader.
 func (p *Pods) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	if len(p.Only) > 0 && !slices.Contains(p.Only, name) {
-		return nil, fmt.Errorf("it is not read: the pull secrets that may be read are %s", strings.Join(p.Only, ", "))
+		return nil, fmt.Errorf("it is not read: the controller reads only the pull secrets %s", strings.Join(p.Only, ", "))
 	}
 	got, err := p.get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &corev1.Secret{})
 	if err != nil {

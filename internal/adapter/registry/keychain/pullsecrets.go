@@ -30,7 +30,7 @@ const (
 )
 
 // ErrTooManySecrets means that a pod has more pull secrets than are read for it.
-var ErrTooManySecrets = fmt.Errorf("only the first %d pull secrets are read, and no further one after %d KiB", podrefs.MaxPullSecrets, maxBytes>>10)
+var ErrTooManySecrets = fmt.Errorf("only the first %d pull secrets are read, up to %d KiB", podrefs.MaxPullSecrets, maxBytes>>10)
 
 // PullSecrets are Secrets with credentials for registries.
 type PullSecrets struct {
@@ -85,7 +85,7 @@ func (p PullSecrets) add(ctx context.Context, r *ring, name string) (int, error)
 		decode, text = r.addLegacy, secret.Data[corev1.DockerConfigKey]
 	}
 	if text == nil {
-		return 0, fmt.Errorf("has neither %s nor %s", corev1.DockerConfigJsonKey, corev1.DockerConfigKey)
+		return 0, fmt.Errorf("contains neither %s nor %s", corev1.DockerConfigJsonKey, corev1.DockerConfigKey)
 	}
 	if p.large != nil && len(text) > maxSmall {
 		if err := p.large.Acquire(ctx, 1); err != nil {

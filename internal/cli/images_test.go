@@ -32,7 +32,7 @@ func TestWebhookFlags(t *testing.T) {
 		"no secret":       {[]string{"--images", "--image-webhook-addr", ":0"}, "needs --image-webhook-secret-file"},
 		"no address":      {[]string{"--images", "--image-webhook-secret-file", short}, "needs --image-webhook-addr"},
 		"no images":       {[]string{"--image-webhook-addr", ":0", "--image-webhook-secret-file", short}, "needs --images"},
-		"a short secret":  {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", short}, "less than 16 characters"},
+		"a short secret":  {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", short}, "shorter than 16 characters"},
 		"no such file":    {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", short + "er"}, "no such file"},
 		"an empty secret": {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", os.DevNull}, "it does not contain a secret"},
 	} {

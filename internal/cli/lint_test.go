@@ -95,9 +95,9 @@ func TestLintUsage(t *testing.T) {
 	}{
 		"Nothing":  {nil, "name a file"},
 		"Missing":  {[]string{"nowhere.yaml"}, "nowhere.yaml: no such file"},
-		"NoYAML":   {[]string{file(t, "a.yaml", "a: b\n---\na: [\n")}, "a.yaml:3: no manifest: "},
-		"Text":     {[]string{file(t, "a.yaml", "\nhello\n")}, "a.yaml:2: no manifest: "},
-		"Template": {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "a.yaml:2: no manifest: "},
+		"NoYAML":   {[]string{file(t, "a.yaml", "a: b\n---\na: [\n")}, "a.yaml:3: not a manifest: "},
+		"Text":     {[]string{file(t, "a.yaml", "\nhello\n")}, "a.yaml:2: not a manifest: "},
+		"Template": {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "a.yaml:2: not a manifest: "},
 		"Hint":     {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "helm template CHART"},
 		"Values":   {[]string{file(t, "values.yaml", "replicas: 1\n")}, "the files contain no objects"},
 		"Output":   {[]string{"-", "-o", "xml"}, `--output "xml": want one of text, wide, json, yaml, name`},
@@ -117,7 +117,7 @@ func TestLintReadsOn(t *testing.T) {
 	if code != exitUsage || strings.Count(stdout, ": error: ") != 3 {
 		t.Errorf("exit code %d:\n%s", code, stdout)
 	}
-	for _, want := range []string{"a.yaml:1: no manifest", "z.yaml:2: no manifest", "helm template CHART"} {
+	for _, want := range []string{"a.yaml:1: not a manifest", "z.yaml:2: not a manifest", "helm template CHART"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("it does not say %q:\n%s", want, stderr)
 		}
@@ -133,7 +133,7 @@ func TestLintTellsPrograms(t *testing.T) {
 		Line          int
 	}
 	broken, template := file(t, "a.yaml", "a: b\nc: *none\n"), file(t, "z.yaml", "metadata:\n  {{- if .Values.a }}\n")
-	noAnchor := place{broken, "no manifest: an alias doesn't have an anchor; quote a value that begins with *", 2}
+	noAnchor := place{broken, "not a manifest: an alias doesn't have an anchor; quote a value that begins with *", 2}
 	for name, tc := range map[string]struct {
 		args     []string
 		code     int
@@ -143,7 +143,7 @@ func TestLintTellsPrograms(t *testing.T) {
 		"Alone":   {[]string{broken}, exitUsage, 0, []place{noAnchor}},
 		"Missing": {[]string{"nowhere.yaml"}, exitUsage, 0, []place{{"nowhere.yaml", "no such file or directory", 0}}},
 		"Beside": {[]string{broken, file(t, "web.yaml", wrong), template}, exitUsage, 4, []place{noAnchor, {
-			template, `no manifest: did not find expected node content; this looks like a Helm template: render it first, and pipe the output of "helm template CHART" to this command`, 2,
+			template, `not a manifest: did not find expected node content; this looks like a Helm template: render it first, and pipe the output of "helm template CHART" to this command`, 2,
 		}}},
 		"NoObject": {[]string{file(t, "values.yaml", "replicas: 1\n")}, exitUsage, 0, []place{}},
 		"AllRead":  {[]string{file(t, "web.yaml", wrong)}, exitFailed, 4, []place{}},
@@ -197,7 +197,7 @@ spec:
 `
 	name := file(t, "web.yaml", text)
 	stdout, _, code := command(t, "lint", "--complete", "--read-annotations", "stakater", name)
-	for _, want := range []string{":7: warning: deployment/web: annotation deployment.reloader.stakater.com/pause-period: Lockstep doesn't pause", "configmap/gone, which the annotation lists, is in none"} {
+	for _, want := range []string{":7: warning: deployment/web: annotation deployment.reloader.stakater.com/pause-period: Lockstep doesn't pause", "configmap/gone, which the annotation lists, isn't in the files"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q isn't reported:\n%s", want, stdout)
 		}

@@ -74,7 +74,7 @@ func TestResolve(t *testing.T) {
 		{"an unknown certificate", "good", []string{image + ":1.10"}, "", "--registry-ca are for registries without a public certificate", exitFailed},
 		{"no time", "good", []string{image + ":1.10", "--registry-ca", ca, "--timeout", "1ns"}, "", "not within 1ns", exitFailed},
 		{"no image", "good", nil, "", "name one image", exitUsage},
-		{"no tag", "good", []string{image}, "", "names no tag", exitUsage},
+		{"no tag", "good", []string{image}, "", "doesn't name a tag", exitUsage},
 		{"a bad platform", "good", []string{image + ":1", "--platform", "arm"}, "", "want os/architecture", exitUsage},
 		{"a bad output", "good", []string{image + ":1", "-o", "yaml"}, "", "want image, digest or tag", exitUsage},
 		{"no file", "good", []string{image + ":1", "--registry-ca", "/none"}, "", "--registry-ca: open /none", exitUsage},

@@ -11,7 +11,7 @@ func Ends(r Reason) string {
 	case Held:
 		return "lockstep release, or the removal of the annotation lockstep.dev/hold"
 	case Paused:
-		return "the workload to be resumed, for example with kubectl rollout resume"
+		return "a resume, for example with kubectl rollout resume"
 	case AwaitsPods:
 		return "the deletion of the last pod from an older revision"
 	case ImmutableReplaced:
@@ -31,7 +31,7 @@ func Ends(r Reason) string {
 	case Evicting:
 		return "the replacement of the last pod that is older than the change"
 	case GenerationNotObserved:
-		return "the workload's own controller to act on the newest version"
+		return "its own controller to act on its newest version"
 	case InvalidAnnotation:
 		return "a corrected annotation"
 	case TooManySources:
@@ -59,7 +59,7 @@ func endsInTurn(r Reason) string {
 	case AwaitsWindow:
 		return "the maintenance window to open"
 	case AwaitsWorkload:
-		return "the workload that goes first to finish its rollout"
+		return "the rollout that goes first to finish"
 	case Damped:
 		return "the end of the delay, or a period without changes"
 	case VersionStopped:

@@ -50,10 +50,10 @@ type Revision struct {
 	// Images are the images that it was started with, by container.
 	Images map[string]string `json:"images,omitempty"`
 	// Changed are the differences from the revision before.
-	Changed []Change `json:\"changed,omitempty\"`
+	Changed []Change `json:"changed,omitempty"`
 	// First is true when no earlier revision is known.
 	First bool `json:"first,omitempty"`
-	// By is the writer of the change, \"not known\" if that isn't known.
+	// By is the writer of the change, "not known" if that isn't known.
 	By string `json:"by"`
 	// Outcome is the state of the rollout, for the newest template only.
 	Outcome string `json:"outcome,omitempty"`

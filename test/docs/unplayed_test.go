@@ -25,7 +25,7 @@ func unplayedSessions() []unplayed {
 		aDoctor   = "it needs the controller in a pod; its names and numbers are examples, and the page says so"
 	)
 	return []unplayed{
-		{"README.md", "make push", compiles, "TestPush"},
+		{"README.md", "git clone", compiles, "TestPush"},
 		{"README.md", "helm upgrade", noPods, "TestUpgradesRestartNothing"},
 		{"README.md", "make demo", wholePlay, "TestDemoPlaysToTheEnd"},
 		{"CONTRIBUTING.md", "make test", wholePlay, ""},

@@ -54,7 +54,7 @@ Environment:
   YES=1                      answer the question that CLUSTER=1 asks
   KEEP=1                     leave the control plane, or the namespace, at the end
   CHAPTERS=3                 play the first three chapters
-  KUBEBUILDER_ASSETS=FOLDER  start etcd and kube-apiserver of this directory instead of compiling them
+  KUBEBUILDER_ASSETS=DIR     start etcd and kube-apiserver of this directory instead of compiling them
 `
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// isForUsers: all pages but those that only somebody who changes Lockstep reads.
+// isForUsers: all pages but those that only contributors read.
 func (p *page) isForUsers() bool {
 	forContributors := []string{"docs/contributing/", "docs/decisions/", "bench/", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
 	return !slices.ContainsFunc(forContributors, func(prefix string) bool { return strings.HasPrefix(p.path, prefix) })
@@ -33,6 +33,17 @@ func TestUserPagesHaveNoInternals(t *testing.T) {
 				t.Errorf("%s links to %s: that belongs in docs/contributing/promises", p.path, target)
 			}
 		})
+	}
+}
+
+// TestGuidesAreShort: every situation in detail is on a reference page.
+func TestGuidesAreShort(t *testing.T) {
+	t.Parallel()
+	const most = 1500
+	for _, p := range pages(t) {
+		if words := len(strings.Fields(string(p.source))); strings.HasPrefix(p.path, "docs/guides/") && words >= most {
+			t.Errorf("%s is %d words long, want fewer than %d", p.path, words, most)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func (f *flags) bindSources(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.sources.namespaces, "namespace", nil, "namespaces for --selector, and the default namespace for names; * means all (default: the kubeconfig context's namespace, or the pod's own)")
 	fs.StringArrayVar(&f.base.Directories, "directory", nil, "mounted volume or plain directory to follow; may be repeated")
 	fs.StringVar(&f.base.Kube.Kubeconfig, "kubeconfig", "", commandline.KubeconfigUsage)
-	fs.StringVar(&f.base.Kube.Context, "context", "", "kubeconfig context (default: the current one)")
+	fs.StringVar(&f.base.Kube.Context, "context", "", "kubeconfig context (default the current one)")
 	fs.DurationVar(&f.base.Sync.Stall, "stall-deadline", f.base.Sync.Stall, "how long a source may be silent or unreadable before the agent is unhealthy")
 	fs.BoolVar(&f.base.Sync.WaitForSources, "wait-for-sources", false, "wait for named objects that don't exist yet instead of exiting")
 	fs.StringVar(&f.sources.onDelete, "on-delete", string(podsync.DeleteAuto), "what happens to a deleted object's files: keep, remove, or auto (keep for named objects, remove for selected ones)")

@@ -53,8 +53,8 @@ func TestASlowReload(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				agent, put := start(t, w, c.confirm)
+				w.slow(6*limit, nil) // before the change: the agent may notify at once
 				put("slow")
-				w.slow(6*limit, nil)
 				time.Sleep(5 * limit)
 				synctest.Wait()
 				if s := w.status(t); s.Confirmed == s.Published || s.Unanswered != s.Published {

@@ -44,7 +44,7 @@ func TestImagePage(t *testing.T) {
 	if n := strings.Count(string(page), "<tr>"); n != mostUsers+1 {
 		t.Errorf("%d rows, want %d and the head", n, mostUsers)
 	}
-	shows(t, imagePage(&imageView{ImageExplanation: ask.ImageExplanation{Namespace: "shop", Image: "registry.example/web"}, Now: noon()}), "no container follows it", "the controller hasn&#39;t asked it")
+	shows(t, imagePage(&imageView{ImageExplanation: ask.ImageExplanation{Namespace: "shop", Image: "registry.example/web"}, Now: noon()}), "no container follows it", "the controller hasn&#39;t queried it")
 }
 
 // TestBadImage: a spec that can't be read names the annotation that is wrong.

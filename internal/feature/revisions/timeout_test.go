@@ -31,7 +31,7 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 		"revision": {
 			reason: "the hash is published before the ReplicaSet exists",
 			play:   func(r *slowRollout) { r.publish("1") },
-			want:   "has no revision",
+			want:   "does not have a revision yet",
 		},
 		"validity": {
 			reason: "the status is that of the version before, whatever generation it says",
@@ -58,7 +58,7 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 					Spec:       appsv1.ReplicaSetSpec{Replicas: &none, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: t},
 				})
 			},
-			want: "has no revision",
+			want: "does not have a revision yet",
 		},
 		"reference": {
 			reason: "the name in the Job is not the one in the template",
@@ -96,7 +96,7 @@ func TestAMissingWorkload(t *testing.T) {
 	cm := input.ConfigMap("cm")
 	l.source(cm)
 	request := l.rolloutRequest(cm)
-	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "there is none in namespace") {
+	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "it does not exist in namespace") {
 		t.Errorf("not waited for: error %v", err)
 	}
 	request.WaitForWorkload, request.Timeout = true, 10*time.Second

@@ -71,7 +71,7 @@ func TestHoldAndReleaseSeveral(t *testing.T) {
 		if held := s.held(t); !slices.Equal(held, step.holds) {
 			t.Fatalf("%s: held are %q, want %q", step.reason, held, step.holds)
 		}
-		if strings.Count(got.stdout, "The controller was asked") > 1 {
+		if strings.Count(got.stdout, "If a change was reverted") > 1 {
 			t.Errorf("%s: the controller is named for each object: %s", step.reason, got.stdout)
 		}
 	}

@@ -62,7 +62,7 @@ spec:
     metadata: {labels: {app: reloader}}
     spec: {containers: [{name: reloader, image: 'ghcr.io/stakater/reloader:v1.4.0'}]}
 `)
-	i.examine(t).expect(t, "reloaders", "problem", "Stakater Reloader too, which runs", "Stakater Reloader runs: deployment/reloader in "+i.Own)
+	i.examine(t).expect(t, "reloaders", "problem", "also has annotations of Stakater Reloader, which runs", "Stakater Reloader runs: deployment/reloader in "+i.Own)
 
 	for _, defect := range []struct {
 		name string

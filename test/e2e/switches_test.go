@@ -81,7 +81,7 @@ func TestKindIsSwitchedOff(t *testing.T) {
 	off := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--revisions=false", "--built-in-kinds=deployments")
 	off.AwaitReady(t, true)
 	off.AwaitVerbose(t, "[+] permissions")
-	off.AwaitVerbose(t, "[+] statefulsets: switched off")
+	off.AwaitVerbose(t, "[+] statefulsets: off (--built-in-kinds)")
 	w.SetConfig(t, "app", "key", "2")
 	w.AwaitRollout(t, testkit.Web, "")
 	off.Stop(t)

@@ -278,7 +278,7 @@ func TestNotifyTest(t *testing.T) {
 		"Gone":       {[]string{"gone", "-f", file}, 1, "", "connection refused"},
 		"Unknown":    {[]string{"nobody", "-f", file}, 2, "", `target "nobody" is not known; known are broken, gone, room`},
 		"NoTargets":  {[]string{"room"}, 2, "", "name the targets with either -f FILE or --secret NAME"},
-		"BothPlaces": {[]string{"room", "-f", file, "--secret", "a"}, 2, "", "give the targets with either"},
+		"BothPlaces": {[]string{"room", "-f", file, "--secret", "a"}, 2, "", "name the targets with either"},
 		"NoFile":     {[]string{"room", "-f", file + "x"}, 2, "", "no such file"},
 		"NoSecret":   {append([]string{"room"}, append(inCluster, "none")...), 1, "", `secrets "none" not found`},
 		"NoKey":      {append([]string{"room", "--key", "other"}, append(inCluster, "receivers")...), 2, "", "has no key other"},

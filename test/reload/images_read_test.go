@@ -42,7 +42,7 @@ func TestReadAnnotations(t *testing.T) {
 	g.awaitKnown(t, deploy, "web", digestIn(first))
 	g.awaitImage(t, "deployment/both", "app", major)
 	g.awaitKnown(t, deploy, "both", digestIn(major))
-	g.AwaitEvent(t, "wrong", "Warning InvalidAnnotation", "kube-image-deployer/app", "names no tag")
+	g.AwaitEvent(t, "wrong", "Warning InvalidAnnotation", "kube-image-deployer/app", "doesn't name a tag")
 	if table := g.table(t, "--read-annotations", "kube-image-deployer"); strings.Count(table, "InStep") != 2 || strings.Contains(table, "deployment/declined") || strings.Contains(table, "deployment/later") {
 		t.Errorf("the table has other rows than web and both:\n%s", table)
 	}

@@ -38,7 +38,7 @@ func TestCredentialsOfTheController(t *testing.T) {
 	g.make(t, deployment("web", g.wants("app", "app:latest"), "containers: [{name: app, image: '"+g.at("app:latest")+"'}]"))
 	c := g.open(t, "--docker-config", file, "--docker-config-namespaces", "another")
 	const says = "an administrator can allow it with --docker-config-namespaces (in the chart images.dockerConfigNamespaces)"
-	g.AwaitEvent(t, "web", "Warning Unresolved", "the controller's credentials in --docker-config are not for namespace "+g.Namespace, says)
+	g.AwaitEvent(t, "web", "Warning Unresolved", "namespace "+g.Namespace+" isn't allowed to use the controller's credentials in --docker-config", says)
 	g.awaitExplained(t, "deployment/web", says)
 	c.Stop(t)
 	g.open(t, "--docker-config", file, "--docker-config-namespaces", "another,"+g.Namespace)

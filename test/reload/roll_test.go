@@ -40,7 +40,7 @@ func TestRollInStep(t *testing.T) {
 		t.Fatalf("the template shows %q, want what Lockstep wrote last", shown)
 	}
 	output, code := s.roll(t, web, "--reason", "it is urgent")
-	if code != 0 || !strings.Contains(output, "is in step: on record as delivered") || !strings.Contains(output, "--force") || !strings.Contains(output, "no event was written for your reason: nothing was rolled out") {
+	if code != 0 || !strings.Contains(output, "is in step: the record lists") || !strings.Contains(output, "--force") || !strings.Contains(output, "no event was written for your reason: nothing was rolled out") {
 		t.Errorf("roll ended with %d and says %q", code, output)
 	}
 	s.checkRollouts(t, "in step", 2, web)
@@ -54,12 +54,12 @@ func TestRollInStep(t *testing.T) {
 	s.change(t, "configmap/app", "{data: {key: four}}")
 	s.AwaitEvent(t, "web", "WouldReload", "configmap/app")
 	s.awaitKnown(t, deploy, "web", versionOf("four"))
-	if output, code := s.roll(t, web); code != 0 || !strings.Contains(output, "on record as delivered") {
+	if output, code := s.roll(t, web); code != 0 || !strings.Contains(output, "as delivered; --force") {
 		t.Errorf("after observe mode roll ended with %d and says %q", code, output)
 	}
 	s.change(t, web, "{spec: {paused: true}}")
 	s.awaitObserved(t, web)
-	if output, code := s.roll(t, web, "--force", "--now"); code != 0 || strings.Contains(output, "rolled out") || !strings.Contains(output, "begins with the resume") {
+	if output, code := s.roll(t, web, "--force", "--now"); code != 0 || strings.Contains(output, "rolled out") || !strings.Contains(output, "begins when you resume it") {
 		t.Errorf("of a paused workload roll ended with %d and says %q", code, output)
 	}
 }
@@ -109,7 +109,7 @@ func TestRoll(t *testing.T) {
 		{"unless it is urgent", []string{"deployment/held", "--now"}, []string{"rolled out"}, 0},
 		{"a pattern means what exists", []string{"deployment/listed", "--now"}, []string{"rolled out", "configmap/app~"}, 0},
 		{"asking by hand is asking", []string{"Deployment/silent", "--quiet", "500ms"}, []string{"without a change", "rolled out"}, 0},
-		{"nothing to move it to", []string{"deployment/nothing"}, []string{"no ConfigMap or Secret"}, 1},
+		{"nothing to move it to", []string{"deployment/nothing"}, []string{"doesn't use a ConfigMap or Secret"}, 1},
 		{"its next Job reads it", []string{"cronjob/nightly"}, []string{"next Job"}, 1},
 		{"a path that leads to no template", []string{"replicationcontroller/old", "--kind", "v1/ReplicationController=spec.pod", "--now"}, []string{"spec.pod isn't a pod template"}, 1},
 		{"only the installation makes its key", []string{web, "--own-namespace", s.Namespace}, []string{"--controller-namespace", "not found"}, 1},

@@ -80,7 +80,7 @@ func TestAShardThatCannotBeWritten(t *testing.T) {
 	s.Create(t, foreign)
 	s.make(t, deployment(names[0], auto, uses("configmap/app"))+deployment(other, auto, uses("configmap/app")))
 	c, metric := s.runMeasured(t)
-	c.AwaitVerbose(t, "[-] record "+shard+": RecordUnwritable", "not ours")
+	c.AwaitVerbose(t, "[-] record "+shard+": RecordUnwritable", "another ConfigMap with this name exists")
 	c.AwaitReady(t, true)
 	if series := fmt.Sprintf("lockstep_state_unwritable{configmap=%q}", shard); metric(series) != 1 {
 		t.Errorf("the metrics do not show %s", series)
@@ -90,7 +90,7 @@ func TestAShardThatCannotBeWritten(t *testing.T) {
 	s.awaitRollouts(t, "deployment/"+names[0], 1)
 	s.awaitRollouts(t, "deployment/"+other, 1)
 	own := &testkit.World{Cluster: s.Cluster, Client: s.Client, Namespace: s.Own, Own: s.Own}
-	own.AwaitEvent(t, shard, "Warning RecordUnwritable", "only in memory", "not ours")
+	own.AwaitEvent(t, shard, "Warning RecordUnwritable", "only in memory", "another ConfigMap with this name exists")
 
 	if err := s.Client.Delete(t.Context(), foreign); err != nil {
 		t.Fatal(err)

@@ -167,7 +167,7 @@ func parseObjects(args []string, namespace string) (objects []input.ID, wrong []
 func parseObject(text, namespace string) (input.ID, error) {
 	id, err := parseSource(text, namespace)
 	if _, elsewhere := errors.AsType[otherNamespaceError](err); elsewhere {
-		err = fmt.Errorf("%w: an owner must be in the same namespace as what it owns", err)
+		err = fmt.Errorf("%w: an object and its owner must be in the same namespace", err)
 	}
 	return id, err
 }

@@ -24,7 +24,7 @@ func TestAttachRefusesBeforeItAsks(t *testing.T) {
 		"no kind":            {"attach web configmap/a", `workload "web": want KIND/NAME`},
 		"object kind":        {"attach rollout/web ingress/a", `object "ingress/a"`},
 		"bare object":        {"attach rollout/web a", `object "a": want configmap/NAME or secret/NAME`},
-		"cross-namespace":    {"attach -n shop rollout/web configmap/other/a", "it is in namespace other, not shop: an owner must be in the same namespace as what it owns"},
+		"cross-namespace":    {"attach -n shop rollout/web configmap/other/a", "it is in namespace other, not shop: an object and its owner must be in the same namespace"},
 		"workload elsewhere": {"attach -n shop rollout/other/web configmap/a", "it is in namespace other, not shop"},
 		"bad name":           {"attach rollout/web configmap/A_B", "invalid name"},
 		"bad namespace":      {"attach -n A rollout/web configmap/a", `namespace "A"`},

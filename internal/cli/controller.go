@@ -137,7 +137,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	options.Now, options.Version = env.Now, env.Version
 	env.BoundGarbage()
 	if o.observe {
-		log.Info("observe mode: reports every decision and changes no workload")
+		log.Info("observe mode: Lockstep reports every decision and doesn't change workloads")
 	}
 	for _, kind := range kube.Off(options.Scope.Kinds) {
 		log.Info("--built-in-kinds switches a kind of workload off", "kind", kind.Name(), "reason", input.KindOff)

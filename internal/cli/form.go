@@ -23,7 +23,7 @@ type formOptions struct {
 func (o *formOptions) bind(fs *pflag.FlagSet, byDefault, usage string) {
 	fs.StringVar(&o.name, "form", byDefault, usage)
 	fs.StringVar(&o.old, "strategy", "", usage)
-	_ = fs.MarkDeprecated("strategy", "use --form; the next release does not know it")
+	_ = fs.MarkDeprecated("strategy", "use --form; the next release removes it")
 }
 
 // choose returns the form. The new name wins, however each was set.

@@ -55,7 +55,7 @@ func TestHoldAndRelease(t *testing.T) {
 		{"it is meant", []string{"hold", "deployment.apps/web", "audit", "--overwrite"}, 0, []string{"held: audit (before: \"release freeze\""}, "audit"},
 		{"a blank is no reason", []string{"hold", "deployment/web", " "}, 2, []string{"a reason"}, "audit"},
 		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: the hold is removed: "audit"`, "\nIf a change was reverted", "Released"}, ""},
-		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: it isn't held; a hold that an undo removed ends too\nIf a change was reverted"}, ""},
+		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: it has no hold annotation; a hold that an undo removed ends too\nIf a change was reverted"}, ""},
 	}
 	for _, step := range steps {
 		got := s.run(t, step.args...)

@@ -101,7 +101,7 @@ func (o *releaseOptions) release(ctx context.Context, c client.Client, t target,
 		about = t.reference(found)
 		outcome = "nothing was held"
 		if t.isWorkload {
-			outcome = "it isn't held; a hold that an undo removed ends too"
+			outcome = "it has no hold annotation; a hold that an undo removed ends too"
 		}
 		if reason, held := found.GetAnnotations()[settings.Hold]; held {
 			change[settings.Hold] = nil

@@ -27,7 +27,7 @@ func (o *whyOptions) tell(ctx context.Context, c client.Writer, about *corev1.Ob
 	switch {
 	case !o.isGiven():
 	case about.Namespace == "":
-		o.lost(env, "a namespace gets no event")
+		o.lost(env, "Lockstep doesn't write events on namespaces")
 	default:
 		err := announce.Once(ctx, c, announce.Event{
 			About: about, By: announce.CommandReporter, Reason: string(what), Action: "command", Note: strings.TrimSpace(o.reason),

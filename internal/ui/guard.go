@@ -60,7 +60,7 @@ func (g guard) protect(next http.Handler) http.Handler {
 			return
 		}
 		if !g.isOwn(r) {
-			refuse(w, http.StatusForbidden, "Another site asked for this page. Open the address that lockstep ui printed.")
+			refuse(w, http.StatusForbidden, "Another site requested this page. Open the address that lockstep ui printed.")
 			return
 		}
 		if given := r.URL.Query().Get(tokenParameter); given != "" && r.Method == http.MethodGet && g.accepts(given) {

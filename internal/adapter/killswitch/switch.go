@@ -139,7 +139,7 @@ const allNamespaces = "*"
 
 // stoppedMetric is described as its own function, because a package has no variables.
 func stoppedMetric() *prometheus.Desc {
-	return prometheus.NewDesc("lockstep_stopped", "1 while automatic changes in the namespace are stopped with \"lockstep stop\". The namespace is * if all namespaces are stopped.", []string{"namespace"}, nil)
+	return prometheus.NewDesc("lockstep_stopped", "1 while automatic changes in the namespace are stopped (lockstep stop). The namespace is * if all namespaces are stopped.", []string{"namespace"}, nil)
 }
 
 // Describe implements prometheus.Collector.

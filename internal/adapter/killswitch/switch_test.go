@@ -83,7 +83,7 @@ func TestSwitch(t *testing.T) {
 	if got := s.State().Object.ResourceVersion; got != empty.ResourceVersion {
 		t.Errorf("the state is of version %s, want %s", got, empty.ResourceVersion)
 	}
-	const metric = "# HELP lockstep_stopped 1 while automatic changes in the namespace are stopped with \"lockstep stop\". The namespace is * if all namespaces are stopped.\n# TYPE lockstep_stopped gauge\n"
+	const metric = "# HELP lockstep_stopped 1 while automatic changes in the namespace are stopped (lockstep stop). The namespace is * if all namespaces are stopped.\n# TYPE lockstep_stopped gauge\n"
 	if err := testutil.CollectAndCompare(s, strings.NewReader(metric+`lockstep_stopped{namespace="shop"} 1`+"\n")); err != nil {
 		t.Error(err)
 	}

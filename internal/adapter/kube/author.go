@@ -52,6 +52,36 @@ func (a Authors) Between(before, after *corev1.PodTemplateSpec) []Author {
 	return found
 }
 
+// Removes reports whether a field of before is missing in after. No manager owns a removed field, so the
+// one who removed it isn't known.
+func Removes(before, after *corev1.PodTemplateSpec) bool {
+	return before != nil && removes(fieldsOf(before), fieldsOf(after))
+}
+
+// removes compares lists by the names of their items, and other lists not at all: they are one field.
+func removes(before, after any) bool {
+	switch from := before.(type) {
+	case map[string]any:
+		to, _ := after.(map[string]any)
+		for name, value := range from {
+			if inner, has := to[name]; !has || removes(value, inner) {
+				return true
+			}
+		}
+	case []any:
+		for _, item := range from {
+			name := child(item, "f:name")
+			if name == nil {
+				return false
+			}
+			if same := child(after, fmt.Sprintf("k:{\"name\":%q}", name)); same == nil || removes(item, same) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // isController reports whether the manager is the workload's own controller: the one that says which
 // generation it observed.
 func (a Authors) isController(manager string) bool {

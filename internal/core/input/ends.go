@@ -9,7 +9,7 @@ func Ends(r Reason) string {
 	case QuietWindow:
 		return "a quiet window without changes, or the end of the maximum delay"
 	case Held:
-		return "lockstep release, or the removal of the annotation lockstep.dev/hold"
+		return "lockstep release of the held object"
 	case Paused:
 		return "a resume, for example with kubectl rollout resume"
 	case AwaitsPods:
@@ -59,7 +59,7 @@ func endsInTurn(r Reason) string {
 	case AwaitsWindow:
 		return "the maintenance window to open"
 	case AwaitsWorkload:
-		return "the rollout that goes first to finish"
+		return "the end of the earlier workload's rollout"
 	case Damped:
 		return "the end of the delay, or a period without changes"
 	case VersionStopped:

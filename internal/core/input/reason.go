@@ -205,7 +205,7 @@ func MeaningOf(r Reason) string {
 // FollowExplanations are the reasons of following inputs.
 func FollowExplanations() []Explanation {
 	return []Explanation{
-		{InStep, "The current version was delivered to the workload."},
+		{InStep, "The record lists the current version as delivered. Versions that were only observed count as delivered."},
 		{Changed, "The last delivered version of this input isn't the current one."},
 		{Baseline, "Lockstep sees this input for the first time. The running version becomes the baseline, and pods aren't restarted."},
 		{NewBasis, "The recorded version covers other keys, or was computed with another algorithm. Lockstep takes a new baseline."},

@@ -188,7 +188,20 @@ func Explain(s Situation) Explanation {
 // they may exclude the workload.
 func (s *Situation) state() Report {
 	intent := s.Live.Intent
-	return s.Fleet.State(s.told(), s.Workload.Key, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
+	state := s.Fleet.State(s.told(), s.Workload.Key, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
+	state.Ends = s.ends(input.Reason(state.Reason), state.Ends)
+	return state
+}
+
+// ends adds to the end of a quiet window what the workload waits for after it, such as the end of a hold.
+func (s *Situation) ends(reason input.Reason, ends string) string {
+	if reason != input.QuietWindow {
+		return ends
+	}
+	if after := input.Ends(s.afterQuiet()); after != "" && after != ends {
+		return ends + ", and then for " + after
+	}
+	return ends
 }
 
 func (s *Situation) told() Report {
@@ -220,7 +233,7 @@ func (s *Situation) isBlind(estimate string) bool {
 // live is the controller's own decision, based on what can be read now.
 func (s *Situation) live() Report {
 	d := rollouts.Decide(s.Live)
-	return Report{Reason: string(d.Reason), Message: d.Message, Ends: input.Ends(d.Reason), From: FromEstimate}
+	return Report{Reason: string(d.Reason), Message: d.Message, Ends: s.ends(d.Reason, input.Ends(d.Reason)), From: FromEstimate}
 }
 
 // estimate reports a change that the controller hasn't recorded: of an input, or of a
@@ -239,27 +252,29 @@ func (s *Situation) estimate() *Report {
 	if !s.Recorded || s.Entry.TooNew || s.state().From == FromFlags || !slices.ContainsFunc(s.Live.Findings, changed) && !s.isSetAnew() {
 		return nil
 	}
-	live := s.live()
-	if live.Reason == string(input.QuietWindow) && (live.Reason == s.state().Reason || s.state().Reason == string(input.Held) && s.isHeld()) {
+	live, recorded := s.live(), s.state().Reason
+	if live.Reason == string(input.QuietWindow) && (live.Reason == recorded || string(s.afterQuiet()) == recorded) {
 		return nil // it waits for quiet, and each change is recorded within a minute; or the controller's window is over
 	}
 	return &live
 }
 
-// isHeld reports whether a hold of the workload, its namespace or an input counts.
-func (s *Situation) isHeld() bool {
-	return s.Live.Hold() != "" || slices.ContainsFunc(s.Live.Findings, func(f input.Finding) bool {
-		_, held := f.BarredFor(input.Held)
-		return held
-	})
+// afterQuiet is the decision once the sources have been quiet for long enough.
+func (s *Situation) afterQuiet() input.Reason {
+	calm := s.Live
+	calm.Intent.Quiet = 0
+	return rollouts.Decide(calm).Reason
 }
 
-// isSetAnew reports whether the state on record is due to a user's setting that has changed
-// since. An unreadable object could cause a difference too.
+// isSetAnew reports whether the state on record follows from an object that has changed since, or no
+// longer does: a user's setting, an undo, a source that is missing. An unreadable object could cause
+// a difference too.
 func (s *Situation) isSetAnew() bool {
-	reason := s.state().Reason
-	bySettings := slices.Contains([]input.Reason{input.Held, input.InvalidAnnotation, input.Paused, input.Stopped, input.AwaitsWindow}, input.Reason(reason))
-	return bySettings && len(s.Hidden) == 0 && s.live().Reason != reason
+	recorded, live := s.state().Reason, s.live().Reason
+	byObjects := []input.Reason{input.Held, input.InvalidAnnotation, input.Paused, input.Stopped, input.AwaitsWindow, input.Undone, input.Missing}
+	judged := []input.Reason{input.Undone, input.Missing}
+	return len(s.Hidden) == 0 && live != recorded &&
+		(slices.Contains(byObjects, input.Reason(recorded)) || slices.Contains(judged, input.Reason(live)))
 }
 
 // settings are the annotations of the workload and of its namespace.

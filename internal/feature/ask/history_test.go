@@ -57,6 +57,11 @@ func workload(kind kube.Kind, movedAt time.Time) *kube.Workload {
 	}
 }
 
+func created(w *kube.Workload, minute int) *kube.Workload {
+	w.Created = at(minute)
+	return w
+}
+
 func revision(name string, number int64, created int, t *corev1.PodTemplateSpec, earlier ...int64) lineage.Past {
 	return lineage.Past{Name: name, Number: number, Earlier: earlier, Created: at(created), Template: t}
 }
@@ -172,6 +177,30 @@ func TestHistoryOf(t *testing.T) {
 				Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))},
 			},
 			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, "kubectl-set"}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"Recreated": {
+			"the object is younger than the revision, and so are its managed fields",
+			ask.Past{
+				Workload: created(workload(deployment, time.Time{}), 4), Authors: writtenBy(wrote{"kubectl-create", metav1.ManagedFieldsOperationUpdate, 4, everything}),
+				Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))},
+			},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"MarksOfAnother": {
+			"another writer owns the marks: a backup, or a tenant",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"kubectl-replace", metav1.ManagedFieldsOperationUpdate, 2, everything}),
+				Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, two))},
+			},
+			[]turn{{2, 2, "current", []ask.Change{change("", "2222222222")}, "kubectl-replace"}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"RemovedToo": {
+			"one writer changed the image, and the one who removed the account isn't known",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"kubectl-set", metav1.ManagedFieldsOperationUpdate, 2, image}),
+				Revisions: []lineage.Past{revision("a", 1, 1, template("", "app:1", "edited")), current(revision("b", 2, 2, template("", "app:2", "")))},
+			},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}, {What: "other fields of the template"}}, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
 		},
 		"TwoCandidates": {
 			"two managers own changed fields",

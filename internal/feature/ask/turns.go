@@ -184,13 +184,13 @@ func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 
 // by returns whose change began a turn, and when that author last wrote the workload. Only Lockstep
 // changes a template's marks, but a revision that any writer makes current again brings its own marks
-// along. The managed fields describe only the workload's present template, so they say nothing of
-// earlier turns.
+// along, and so does a restored backup. The managed fields prove who wrote the workload's present
+// marks, but describe only the present template, so they say nothing of earlier turns.
 func (p *Past) by(all []turn, i int) (string, time.Time) {
 	t := all[i]
 	ours := i > 0 && !maps.Equal(t.shown, all[i-1].shown) && len(t.shown) > 0
 	switch {
-	case ours && !t.Again:
+	case ours && !t.Again && !t.latest:
 		return oneOf(ByLockstep, explains(all[i-1], t)), p.Workload.RolledOutAt
 	case !t.latest:
 		return ByUnknown, time.Time{}
@@ -232,7 +232,8 @@ func (p *Past) author(all []turn, i int) (kube.Author, bool) {
 		return kube.Author{}, false // the turn before it isn't kept
 	}
 	found := p.Authors.Between(before, t.template)
-	if len(found) != 1 {
+	isRecreated := t.Started != nil && p.Workload.Created.After(*t.Started) // its managed fields began anew
+	if len(found) != 1 || isRecreated || kube.Removes(before, t.template) {
 		return kube.Author{}, false
 	}
 	author := found[0]

@@ -68,7 +68,7 @@ type Explanation struct {
 // Explanations lists every check with its meaning.
 func Explanations() []Explanation {
 	return []Explanation{
-		{Kubernetes, "The Kubernetes release is in the range that Lockstep is tested with, " + OldestKubernetes + " to " + NewestKubernetes + ". Nothing is known to fail on an older or newer one, and nothing is tested there."},
+		{Kubernetes, "The Kubernetes release isn't older than " + OldestKubernetes + " or newer than " + NewestKubernetes + ", the oldest and the newest one that Lockstep is tested with. Others are untested."},
 		{Controller, "The Deployment in the controller's own namespace exists, its arguments are valid, and its pods are ready."},
 		{Leader, "A pod of the Deployment holds the Lease and renews it in time, no other Deployment uses the same Lease, and the controller's version is the version of this program."},
 		{Permissions, "The Deployment's service account has every permission that its flags need. The check uses SubjectAccessReviews."},

@@ -76,7 +76,7 @@ func TestComparisonIsShown(t *testing.T) {
 			readme = p
 		}
 	}
-	for _, row := range strings.Split(string(readme.source), "\n") {
+	for row := range strings.SplitSeq(string(readme.source), "\n") {
 		cells := strings.Split(strings.Trim(row, "| "), " | ")
 		if !strings.HasPrefix(row, "| ") || len(cells) != 4 {
 			continue

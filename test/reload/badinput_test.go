@@ -83,7 +83,7 @@ func TestNamesAndSettingsWithoutEffect(t *testing.T) {
 	s.run(t)
 	s.AwaitEvent(t, "hopeful", "Warning SourceUnknown", "configmap/nobody", "secret/nothing")
 	s.AwaitEvent(t, "web", "Warning InvalidAnnotation", "configmap/app", `"often"`, "auto, match or never", "no effect")
-	s.AwaitEvent(t, "silent", "Warning InvalidAnnotation", "lockstep.dev/relaod is not known", "lockstep.dev/reload")
+	s.AwaitEvent(t, "silent", "Warning InvalidAnnotation", "lockstep.dev/relaod is unknown", "lockstep.dev/reload")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, web, 1)
 	s.awaitRollouts(t, "deployment/hopeful", 1)

@@ -79,7 +79,7 @@ func TestRollPinnedImage(t *testing.T) {
 	g, first := pinned(t)
 	other := g.at("app") + "@" + digestIn(g.push(t, "app:other", "other"))
 	g.set(t, other)
-	g.rollImage(t, 0, "image/app stays as it is", web, "--now")
+	g.rollImage(t, 0, "image/app isn't changed", web, "--now")
 	g.checkImage(t, "a person's pin", other)
 	g.rollImage(t, 0, "rolled out", web, "--now", "--force")
 	g.checkImage(t, "a person who insists", first)

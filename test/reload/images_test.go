@@ -118,7 +118,7 @@ func TestImageOfARenamedContainer(t *testing.T) {
 	g.open(t)
 	g.awaitImage(t, web, "app", first)
 	g.change(t, web, fmt.Sprintf("{spec: {template: {spec: {containers: [{name: renamed, image: '%s'}]}}}}", g.at("app:latest")))
-	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"app", "no container app", "it has renamed")
+	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"app", "doesn't contain a container app", "its containers are renamed")
 	g.push(t, "app:latest", "two")
 	g.checkRollouts(t, "ours and the person's", 2, web)
 	if got := g.image(t, web, "app") + g.image(t, web, "renamed"); got != g.at("app:latest") {
@@ -145,7 +145,7 @@ func TestImagesInTrouble(t *testing.T) {
 	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"nomatch", "matches 7.*")
 	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"missing", "pull secret")
 	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"hidden", "401", "add a pull secret for "+g.registry.Address)
-	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"nowhere", "no container nowhere")
+	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"nowhere", "doesn't contain a container nowhere")
 	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"bad", "^^", "write one such as ^1.4")
 	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"gone", "no answer from "+gone)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {

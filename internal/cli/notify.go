@@ -60,6 +60,7 @@ a mistake in the targets.`,
 	fs.StringVar(&o.secret, "secret", "", "the Secret with the targets")
 	fs.StringVar(&o.key, "key", "targets.yaml", "the key of that Secret")
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the controller and its Secret (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	bindControllerNamespace(fs, &o.namespace)
 	return cmd
 }
 

@@ -90,7 +90,7 @@ func TestStoryOnTheReadersCluster(t *testing.T) {
 		"The last chapter, a canary, runs three pods of docker.io/nginxinc/nginx-unprivileged.\n",
 		"schedulingGates: [{name: lockstep.dev/demo}]",
 		"two changes, one rollout (ReplicaSets of the Deployment: 2)",
-		"rolls Deployment/" + namespace + "/web: configmap/web-settings",
+		"rolls out deployment/web: configmap/web-settings",
 		"an image and a ConfigMap, one rollout (ReplicaSets of the Deployment: 6)",
 		"Kubernetes removed configmap/checkout-settings-",
 		"The end, after",

@@ -33,7 +33,7 @@ func TestDemoPlaysToTheEnd(t *testing.T) {
 		"two changes, one rollout (ReplicaSets of the Deployment: 2)",
 		"no further rollout (ReplicaSets of the Deployment: 2)",
 		"the change is delivered, by one rollout (ReplicaSets of the Deployment: 3)",
-		"rolls Deployment/shop/web: configmap/web-settings",
+		"rolls out deployment/web: configmap/web-settings",
 		"the change waits, and the tool says why (ReplicaSets of the Deployment: 3)",
 		"Controller:  running",
 		`State:       Held for `,

@@ -109,17 +109,24 @@ func (l logLine) words() string {
 	}
 	switch l.Verb {
 	case "remember":
-		return "remembers what " + l.Workload + " has: " + l.Detail + reason
+		return "remembers the versions of " + l.workload() + ": " + l.Detail + reason
 	case "wait":
 		return "saw " + l.Detail + "; waits for more" + reason
 	case "move":
-		return "rolls " + l.Workload + ": " + l.Detail + reason
+		return "rolls out " + l.workload() + ": " + l.Detail + reason
 	case "leave":
-		return "leaves " + l.Workload + " alone: " + l.Detail + reason
+		return "leaves " + l.workload() + " alone: " + l.Detail + reason
 	case "hold":
-		return "holds " + l.Workload + ": " + l.Detail + reason
+		return "holds " + l.workload() + ": " + l.Detail + reason
 	}
 	return ""
+}
+
+// workload is the workload as commands write it: deployment/web.
+func (l logLine) workload() string {
+	kind, rest, _ := strings.Cut(l.Workload, "/")
+	_, name, _ := strings.Cut(rest, "/")
+	return strings.ToLower(kind) + "/" + name
 }
 
 // ofSource describes an action on a ConfigMap or Secret.

@@ -233,7 +233,7 @@ func (p *Past) author(all []turn, i int) (kube.Author, bool) {
 	}
 	found := p.Authors.Between(before, t.template)
 	isRecreated := t.Started != nil && p.Workload.Created.After(*t.Started) // its managed fields began anew
-	isUnowned := !t.Again && kube.Removes(before, t.template) // an undo restores the whole template at once
+	isUnowned := !t.Again && kube.Removes(before, t.template)               // an undo restores the whole template at once
 	if len(found) != 1 || isRecreated || isUnowned {
 		return kube.Author{}, false
 	}

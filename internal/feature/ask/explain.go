@@ -272,9 +272,8 @@ func (s *Situation) afterQuiet() input.Reason {
 func (s *Situation) isSetAnew() bool {
 	recorded, live := s.state().Reason, s.live().Reason
 	byObjects := []input.Reason{input.Held, input.InvalidAnnotation, input.Paused, input.Stopped, input.AwaitsWindow, input.Undone, input.Missing}
-	judged := []input.Reason{input.Undone, input.Missing}
-	return len(s.Hidden) == 0 && live != recorded &&
-		(slices.Contains(byObjects, input.Reason(recorded)) || slices.Contains(judged, input.Reason(live)))
+	isNew := recorded == string(input.InStep) && slices.Contains([]input.Reason{input.Undone, input.Missing}, input.Reason(live))
+	return len(s.Hidden) == 0 && live != recorded && (isNew || slices.Contains(byObjects, input.Reason(recorded)))
 }
 
 // settings are the annotations of the workload and of its namespace.

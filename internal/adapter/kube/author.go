@@ -69,12 +69,14 @@ func removes(before, after any) bool {
 			}
 		}
 	case []any:
+		to, _ := after.([]any)
 		for _, item := range from {
 			name := child(item, "f:name")
 			if name == nil {
 				return false
 			}
-			if same := child(after, fmt.Sprintf("k:{\"name\":%q}", name)); same == nil || removes(item, same) {
+			same := slices.IndexFunc(to, func(other any) bool { return child(other, "f:name") == name })
+			if same < 0 || removes(item, to[same]) {
 				return true
 			}
 		}

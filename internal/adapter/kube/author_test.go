@@ -67,3 +67,41 @@ func TestAuthorsBetween(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoves: whatever is missing afterwards was removed, and whatever has another value or place wasn't.
+func TestRemoves(t *testing.T) {
+	t.Parallel()
+	template := func(containers ...corev1.Container) *corev1.PodTemplateSpec {
+		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: containers}}
+	}
+	a, b := corev1.EnvVar{Name: "A", Value: "1"}, corev1.EnvVar{Name: "B", Value: "2"}
+	web := corev1.Container{Name: "web", Image: "web:1", Args: []string{"x", "y"}, Env: []corev1.EnvVar{a, b}}
+	with := func(change func(*corev1.Container)) *corev1.PodTemplateSpec {
+		other := *web.DeepCopy()
+		change(&other)
+		return template(other)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		after  *corev1.PodTemplateSpec
+		want   bool
+	}{
+		"Nothing":   {"it is the same", template(web), false},
+		"Value":     {"another value isn't a removal", with(func(c *corev1.Container) { c.Image = "web:2"; c.Env[0].Value = "3" }), false},
+		"Order":     {"a variable in another place is still there", with(func(c *corev1.Container) { c.Env = []corev1.EnvVar{b, a} }), false},
+		"Args":      {"arguments are one field", with(func(c *corev1.Container) { c.Args = []string{"x"} }), false},
+		"Variable":  {"a variable is gone", with(func(c *corev1.Container) { c.Env = c.Env[:1] }), true},
+		"Field":     {"a field is gone", with(func(c *corev1.Container) { c.Args = nil }), true},
+		"Container": {"a container has another name", with(func(c *corev1.Container) { c.Name = "api" }), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := kube.Removes(template(web), tc.after); got != tc.want {
+				t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+	if kube.Removes(nil, template(web)) {
+		t.Error("a new template removes nothing")
+	}
+}

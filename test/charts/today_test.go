@@ -30,7 +30,7 @@ networkPolicy: {enabled: true, ingress: [{from: [{podSelector: {}}]}], egress: [
 serviceMonitor: {enabled: true, interval: 30s, labels: {release: prometheus}}
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
 autoscaling: {enabled: true}
-sync: {enabled: true, configmaps: [live], secrets: [token], args: ["--notify=http://127.0.0.1:8080/-/reload"]}
+sync: {enabled: true, image: "registry.example/lockstep-sync:v1", configmaps: [live], secrets: [token], args: ["--notify=http://127.0.0.1:8080/-/reload"]}
 `
 
 // TestWhatATeamNeeds: each part is there when it is asked for, and none otherwise.
@@ -75,10 +75,6 @@ func TestImagesOfTheRelease(t *testing.T) {
 	dir := t.TempDir()
 	h.Run(t, "package", h.Chart("app"), "--version", "1.2.3", "--app-version", "v1.2.3", "--destination", dir)
 	rendered := helmtest.Objects(t, h.Run(t, "template", "release", filepath.Join(dir, "app-1.2.3.tgz"), "-f", helmtest.ValuesFile(t, attachImage), "-f", helmtest.ValuesFile(t, everything)))
-	sidecar := at(t, helmtest.OfKind(rendered, "Deployment")[0], "spec", "template", "spec", "initContainers").([]any)[0].(map[string]any)
-	if sidecar["image"] != "ghcr.io/lockstep-dev/lockstep-sync:v1.2.3" {
-		t.Errorf("the sidecar's image is %v", sidecar["image"])
-	}
 	if job := container(t, helmtest.OfKind(rendered, "Job")[0]); job["image"] != "registry.example/lockstep:v1.2.3" {
 		t.Errorf("the attach Job's image is %v", job["image"])
 	}
@@ -112,19 +108,20 @@ func TestDeploymentUnlessArgo(t *testing.T) {
 func TestAdviceOfToday(t *testing.T) {
 	t.Parallel()
 	wantAdvice(t, map[string]string{
-		"rbac: {enabled: false}\nworkload: {kind: Deployment}":                                                          "can attach ConfigMaps to Rollouts only",
-		"rbac: {enabled: false}\nsecrets: {s: {kv_data: {a: b}}}":                                                       "can attach ConfigMaps to Rollouts only",
-		"ingress: {enabled: true, hosts: [{host: a}]}":                                                                  "doesn't create a Service: set service.enabled=true",
-		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                                                           "doesn't create a Service: set service.enabled=true",
-		"serviceMonitor: {enabled: true}":                                                                               "doesn't create a Service: set service.enabled=true",
-		"sync: {enabled: true, configmaps: [a]}":                                                                        "set serviceAccount.create=true",
-		"sync: {enabled: true}":                                                                                         "set sync.configmaps or sync.secrets",
-		"autoscaling: {enabled: true, minReplicas: 12}":                                                                 "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the minimum or raise the maximum",
-		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}":                                "configmapsMountPath and secretsMountPath are the same directory, /etc/kubernetes/configmaps",
-		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":                                           "configmapsMountPath and volumeMounts (mine) are the same directory",
-		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same directory, /etc/kubernetes/configmaps",
-		"domain: example.org":                                                                                           "domain is not a value of this chart",
-		"ingresss: {enabled: true}":                                                                                     "or set unknownValues=accept to allow it at the top level",
+		"rbac: {enabled: false}\nworkload: {kind: Deployment}":                                                                    "can attach ConfigMaps to Rollouts only",
+		"rbac: {enabled: false}\nsecrets: {s: {kv_data: {a: b}}}":                                                                 "can attach ConfigMaps to Rollouts only",
+		"ingress: {enabled: true, hosts: [{host: a}]}":                                                                            "doesn't create a Service: set service.enabled=true",
+		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                                                                     "doesn't create a Service: set service.enabled=true",
+		"serviceMonitor: {enabled: true}":                                                                                         "doesn't create a Service: set service.enabled=true",
+		"sync: {enabled: true, configmaps: [a]}":                                                                                  "set serviceAccount.create=true",
+		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a]}":                                                  "sync.image to the reference of lockstep-sync",
+		"sync: {enabled: true}":                                                                                                   "set sync.configmaps or sync.secrets",
+		"autoscaling: {enabled: true, minReplicas: 12}":                                                                           "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the minimum or raise the maximum",
+		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}":                                          "configmapsMountPath and secretsMountPath are the same directory, /etc/kubernetes/configmaps",
+		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":                                                     "configmapsMountPath and volumeMounts (mine) are the same directory",
+		"serviceAccount: {create: true}\nsync: {enabled: true, image: a, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same directory, /etc/kubernetes/configmaps",
+		"domain: example.org":       "domain is not a value of this chart",
+		"ingresss: {enabled: true}": "or set unknownValues=accept to allow it at the top level",
 	})
 	render(t, minimal+"rbac: {enabled: false}\nconfigmapAttacher: {serviceAccountName: mine}\n")
 	if said := refused(t, minimal, "--kube-version", "1.22.0"); !strings.Contains(said, "1.23") {

@@ -13,11 +13,14 @@
 {{- if not .Values.automountServiceAccountToken -}}
 {{- fail "\n\nsync.enabled is true, but automountServiceAccountToken is false: set it to true, because the agent needs the token" -}}
 {{- end -}}
+{{- if not $s.image -}}
+{{- fail "\n\nsync.enabled is true, but sync.image is empty: no Lockstep image is published yet.\nBuild and push one with \"make push IMAGE=registry.example/team/lockstep\", and set sync.image to the reference of lockstep-sync that it prints" -}}
+{{- end -}}
 {{- $args := list (printf "--root=%s" $s.mountPath) (printf "--health-addr=:%v" $s.healthPort) -}}
 {{- range $s.configmaps }}{{- $args = append $args (printf "--configmap=%s" .) }}{{- end -}}
 {{- range $s.secrets }}{{- $args = append $args (printf "--secret=%s" .) }}{{- end -}}
 - name: lockstep-sync
-  image: {{ $s.image | default (printf "ghcr.io/lockstep-dev/lockstep-sync:%s" .Chart.AppVersion) | quote }}
+  image: {{ $s.image | quote }}
   imagePullPolicy: {{ $s.imagePullPolicy }}
   restartPolicy: Always
   args: {{ concat $args $s.args | toJson }}

@@ -19,6 +19,7 @@ func TestKubernetesReleases(t *testing.T) {
 	for file, want := range map[string]string{
 		"charts/lockstep/Chart.yaml":    `kubeVersion: ">=` + doctor.OldestKubernetes + `.0-0"`,
 		"docs/contributing/releases.md": "| Kubernetes " + doctor.OldestKubernetes + " |",
+		"docs/tested-with.md":           "| " + doctor.OldestKubernetes + " (",
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(file)))
 		if err != nil || !strings.Contains(string(text), want) {

@@ -7,6 +7,7 @@
 //	<!-- fragment -->   the YAML below is part of an object, or of an incomplete one
 //	<!-- run -->        the console session below is run, and its output compared
 //	<!-- run as view --> the same, by a person who has the role "view" in the page's namespace
+//	<!-- run while down --> the same, between a stop of the controller and its next start
 //	<!-- background --> the one command below is started, and ends with the page
 package docs_test
 
@@ -48,7 +49,7 @@ func (f fence) String() string { return fmt.Sprintf("%s:%d", f.page.path, f.line
 
 // isPlayed: a test types the session in.
 func (f fence) isPlayed() bool {
-	return f.marked("run") || f.marked("run as view") || f.marked("background")
+	return f.marked("run") || f.marked("run as view") || f.marked("run while down") || f.marked("background")
 }
 
 func (f fence) marked(word string) bool { return slices.Contains(f.marks, word) }
@@ -146,7 +147,7 @@ func TestMarksAreKnown(t *testing.T) {
 	for _, p := range pages(t) {
 		each(p, func(n *ast.HTMLBlock) {
 			comment := strings.TrimSpace(string(n.Lines().Value(p.source)))
-			known := []string{"<!-- fragment -->", "<!-- run -->", "<!-- run as view -->", "<!-- background -->"}
+			known := []string{"<!-- fragment -->", "<!-- run -->", "<!-- run as view -->", "<!-- run while down -->", "<!-- background -->"}
 			if !slices.Contains(known, comment) && !strings.HasPrefix(comment, "<!-- Written by ") {
 				t.Errorf("%s has HTML that no test reads: %q", p.path, comment)
 			}

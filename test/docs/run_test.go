@@ -72,6 +72,10 @@ func play(t *testing.T, sessions []fence) {
 		r.background(t, "bin/lockstep controller")
 	}
 	for _, f := range sessions {
+		started := r.started
+		if f.marked("run while down") {
+			r.stop(t)
+		}
 		for _, s := range f.steps() {
 			switch {
 			case f.marked("background"):
@@ -81,6 +85,9 @@ func play(t *testing.T, sessions []fence) {
 			default:
 				r.do(t, f, s)
 			}
+		}
+		if f.marked("run while down") {
+			r.background(t, started)
 		}
 	}
 }
@@ -94,6 +101,8 @@ type reader struct {
 	dir        string
 	env        []string
 	controller *labtest.Running
+	// started is the command that started the controller.
+	started string
 	// view is the same person with fewer permissions, once a session asked for that.
 	view *reader
 }
@@ -193,14 +202,26 @@ func (r *reader) shell(command string) labtest.Command {
 	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.named(command)}, Env: env, Dir: r.dir}
 }
 
-// background starts the controller, in the place of one that runs already.
+// background starts a program that runs until the page ends. A controller takes the place of one that
+// runs already.
 func (r *reader) background(t *testing.T, command string) {
+	t.Helper()
+	if strings.HasPrefix(command, "lockstep-sync ") {
+		labtest.StartCommand(t, r.shell("exec "+command))
+		return
+	}
+	r.stop(t)
+	r.started, r.controller = command, labtest.StartCommand(t, r.shell("exec "+command))
+	testkit.Started(t, r.controller).AwaitReady(t, true)
+}
+
+// stop ends the controller, if one runs.
+func (r *reader) stop(t *testing.T) {
 	t.Helper()
 	if r.controller != nil {
 		r.controller.Stop(t)
 	}
-	r.controller = labtest.StartCommand(t, r.shell("exec "+command))
-	testkit.Started(t, r.controller).AwaitReady(t, true)
+	r.controller = nil
 }
 
 // do runs a command, and compares its output with the one on the page, if there is one. A
@@ -251,7 +272,7 @@ func (r *reader) awaitRevisions(t *testing.T) {
 
 // reads: the command changes nothing.
 func reads(command string) bool {
-	return regexp.MustCompile(`^kubectl (-n \S+ )?(get|describe|logs) |^(bin/)?lockstep (explain|status|history|images|plan) |^curl -s \S+$|^curl -s \S+ \|`).MatchString(command)
+	return regexp.MustCompile(`^kubectl (-n \S+ )?(get|describe|logs) |^(bin/)?lockstep (explain|status|history|images|plan) |^lockstep-sync status |^curl -s \S+$|^curl -s \S+ \|`).MatchString(command)
 }
 
 // settle waits until the controller has seen every workload, as a person's next

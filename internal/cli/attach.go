@@ -41,7 +41,7 @@ configmap/NAME or secret/NAME in the workload's namespace.
 The command waits until the workload's controller has created the revision whose pod template
 names the objects. It doesn't wait for that revision to become healthy, so a canary that waits
 for approval doesn't make it fail. The command adds owners and never replaces them. A second run
-changes nothing, and says so.
+doesn't change anything, and reports that the objects are already attached.
 
 If "lockstep controller" runs in the cluster, label the objects lockstep.dev/revisioned=true
 instead. The controller then attaches them, even after changes that don't come from a deploy job.

@@ -99,7 +99,7 @@ executable after the program, or run "lockstep NAME":
 
 ` + dropInTable() + `
 Every flag can be set by an environment variable: --max-delay is
-LOCKSTEP_MAX_DELAY. The flag wins.`,
+LOCKSTEP_MAX_DELAY. The flag takes precedence.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

@@ -35,8 +35,8 @@ func newConvert(env Environment) *cobra.Command {
 		Use:   "convert --from TOOL -f FILE|DIRECTORY|-...",
 		Short: "Print the annotations that replace those of another tool, without a cluster",
 		Long: `Print the annotations that replace those of another tool, for each object in the manifests
-that carries any. The command changes nothing. Its output is YAML with the objects' names and
-their new annotations: paste it, or use it as a kustomize patch. Comments list the annotations
+that carries any. The command doesn't change anything. Its output is YAML with the objects' names
+and their new annotations: paste it, or use it as a kustomize patch. Comments list the annotations
 without a counterpart, and what Lockstep does instead. The command doesn't print contents of
 ConfigMaps and Secrets.
 
@@ -71,7 +71,7 @@ func convertFormats() []string { return []string{formatText, formatJSON, formatY
 // convertAnswer is the output of the command.
 type convertAnswer struct {
 	Objects []converted `json:"objects"`
-	// Unchanged is the number of objects without anything to convert.
+	// Unchanged is the number of objects with nothing to convert.
 	Unchanged  int          `json:"unchanged"`
 	Files      int          `json:"files"`
 	Unreadable []unreadable `json:"unreadable"`
@@ -210,7 +210,7 @@ func (o *convertOptions) print(env Environment, answer convertAnswer) error {
 	for _, c := range answer.Objects {
 		lost += len(c.WithoutCounterpart)
 	}
-	return say(env.Stderr, "%s: %s with annotations of %s, %s without a counterpart; %s without anything to convert",
+	return say(env.Stderr, "%s: %s with %s annotations, %s without a counterpart; %s with nothing to convert",
 		counted(answer.Files, "file"), counted(len(answer.Objects), "object"), o.from, counted(lost, "annotation"), counted(answer.Unchanged, "object"))
 }
 

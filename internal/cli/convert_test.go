@@ -117,7 +117,7 @@ func TestConvertUsedWrongly(t *testing.T) {
 		"NotYAML":     {[]string{"--from", "stakater", "-f", file(t, "a.yaml", "a: [\n"), good}, "a.yaml:1: ", exitFailed},
 		"NotText":     {[]string{"--from", "stakater", "-f", file(t, "b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    reloader.stakater.com/ignore: true\n")}, "b.yaml:5: an annotation isn't text", exitFailed},
 		"Empty":       {[]string{"--from", "stakater", "-f", file(t, "c.yaml", "")}, "0 objects with", exitFailed},
-		"EvenFurther": {[]string{"--from", "stakater", "-f", good, good}, "2 files: 8 objects with annotations of stakater", exitOK},
+		"EvenFurther": {[]string{"--from", "stakater", "-f", good, good}, "2 files: 8 objects with stakater annotations", exitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -34,15 +34,15 @@ func newDoctor(env Environment) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check an installation and its workloads, and advise what to do",
-		Long: `Check an installation and the workloads that it follows, and advise what to do. The command checks
+		Short: "Check an installation and its workloads, and suggest fixes",
+		Long: `Check an installation and the workloads that it follows, and suggest fixes. The command checks
 
     the Kubernetes release, and the clocks
     the controller: its permissions, leader, caches and record
     the registries of the images that workloads follow
     annotations: invalid values and contradictions
     references to objects that don't exist
-    containers that would run as root but may not
+    containers that would run as root although runAsNonRoot forbids it
     other reloaders on the same workloads
 
 It reads the controller's flags from its Deployment, and doesn't write anything. Of ConfigMaps and
@@ -51,7 +51,7 @@ permission for a check, the result is "unknown", and the output names the permis
 
 docs/help/doctor.md explains every check.
 
-Exit codes: 0 no problems, perhaps warnings; 1 a problem, or a check that could not be made;
+Exit codes: 0 no problems, perhaps warnings; 1 a problem, or a check that could not be run;
 2 wrong usage, or no cluster.`,
 		Example: `  lockstep doctor
   lockstep doctor -n shop -o json
@@ -151,7 +151,7 @@ func verdict(all []doctor.Check) error {
 		words = append(words, counted(problems, "problem"))
 	}
 	if unknown > 0 {
-		words = append(words, counted(unknown, "check")+" could not be made")
+		words = append(words, counted(unknown, "check")+" could not be run")
 	}
 	if len(words) == 0 {
 		return nil

@@ -40,7 +40,7 @@ func TestGoldenDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "doctor.txt", text.Bytes())
-	if err := verdict(checks); err == nil || err.Error() != "1 problem, 1 check could not be made" {
+	if err := verdict(checks); err == nil || err.Error() != "1 problem, 1 check could not be run" {
 		t.Errorf("the verdict is %v", err)
 	}
 	if err := verdict([]doctor.Check{{Result: doctor.OK}, {Result: doctor.Warning}}); err != nil {

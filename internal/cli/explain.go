@@ -42,9 +42,9 @@ rules to the objects that you can read, and marks the result as an estimate.
 For a ConfigMap or Secret, the command lists the workloads that follow it, with their states, and
 its events.
 
-An input that you may not read is "not visible to you", with the digest on record. The current
-digest of a Secret also needs the permission to read the installation key. Kinds that the
-controller follows with --kind need no flag here. -o name lists the inputs of a workload, or the
+If you lack permission to read an input, it is shown as "not visible to you", with the digest on
+record. The current digest of a Secret also needs permission to read the installation key. You
+don't have to repeat the controller's --kind here. -o name lists the inputs of a workload, or the
 workloads that follow a source.`,
 		Example: `  lockstep explain deployment/web -n shop
   lockstep explain sts/db -o yaml

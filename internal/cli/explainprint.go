@@ -70,7 +70,7 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 		_, _ = fmt.Fprintln(to, e.NoUsers())
 	} else {
 		table := commandline.NewColumns(to, 3)
-		table.Row("WORKLOAD", "STATE", "SINCE", "GIVEN", "NOW")
+		table.Row("WORKLOAD", "STATE", "SINCE", "DELIVERED", "NOW")
 		for _, u := range e.Users {
 			state := u.State.Reason
 			if u.State.From == ask.FromEstimate {
@@ -122,7 +122,7 @@ func printUses(to io.Writer, uses []ask.Use, now time.Time) {
 	}
 	_, _ = fmt.Fprintln(to)
 	table := commandline.NewColumns(to, 3)
-	table.Row("INPUT", "GIVEN", "NOW", "CHANGED", "USED IN")
+	table.Row("INPUT", "DELIVERED", "NOW", "CHANGED", "USED IN")
 	for _, u := range uses {
 		table.Row(u.Input, dashed(u.Delivered), u.NowWords(), u.ChangedWords(now), dashed(strings.Join(u.Places, "; ")))
 	}

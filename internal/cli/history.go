@@ -35,7 +35,8 @@ func newHistory(env Environment) *cobra.Command {
 
 CHANGED compares the pod template of each revision with the previous one: images, the digests of
 ConfigMaps and Secrets (in the annotation lockstep.dev/inputs), a restart by kubectl, and other
-fields. A revision that became current again, after an undo for example, has a line for each time.
+fields. If a revision becomes current again, for example after an undo, it gets one line for each
+time.
 
 BY is Lockstep for a revision that delivers new digests. For the current revision, it is the
 program that changed the template, according to the workload's managed fields. It is "not known"
@@ -45,8 +46,8 @@ OUTCOME, with -o wide, is the state of the current revision's rollout: rolling, 
 paused, by hand, or unknown if the workload's status doesn't show it.
 
 The API server keeps events for an hour by default; -o wide adds those of other programs. The
-command needs the permission to read the workload. Without the permission to list its revisions or
-events, it reports that and shows the rest.`,
+command needs permission to read the workload. Without permission to list its revisions or events,
+it reports that and shows the rest.`,
 		Example: `  lockstep history deployment/web -n shop
   lockstep history sts/db -o wide
   lockstep history rollout/web -o json`,

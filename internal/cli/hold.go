@@ -45,9 +45,9 @@ status" lists for the namespace. A kind as argument restricts the selection ("ho
 The reason is the last argument or the value of --reason. If an object can't be held, the
 command holds the others, reports each failure and exits with 1.
 
-The command writes the annotation lockstep.dev/hold, and needs the permissions to get and patch
-the object. -l and --all also need the permission to list. --overwrite replaces a hold that has
-another reason.`,
+The command writes the annotation lockstep.dev/hold, and needs permission to get and patch the
+object. -l and --all also need permission to list. --overwrite replaces a hold that has another
+reason.`,
 		Example: `  lockstep hold deployment/web 'release freeze until Monday' -n shop
   lockstep hold cm/web-settings 'wait for the database migration' -n shop
   lockstep hold deployment/web deployment/api --reason 'release freeze until Monday' -n shop
@@ -122,9 +122,17 @@ func (o *holdOptions) hold(cmd *cobra.Command, c client.Client, t target, reason
 // reasonText is the reason of a hold, for users.
 func reasonText(reason string) string {
 	if reason == "" {
-		return "no reason given"
+		return "no reason"
 	}
 	return fmt.Sprintf("%q", reason)
+}
+
+// removed reports that a hold or a stop ended, with its reason.
+func removed(what, reason string) string {
+	if reason == "" {
+		return "removed the " + what + " (no reason)"
+	}
+	return fmt.Sprintf("removed the %s %q", what, reason)
 }
 
 // heldBy names the program that wrote the hold, and when, if the object shows it.

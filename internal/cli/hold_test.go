@@ -54,8 +54,8 @@ func TestHoldAndRelease(t *testing.T) {
 		{"another reason", []string{"hold", "deployments/web", "audit"}, 1, []string{`deployment/web is held already: "release freeze", written by lockstep-command at 20`, "--overwrite"}, "release freeze"},
 		{"it is meant", []string{"hold", "deployment.apps/web", "audit", "--overwrite"}, 0, []string{"held: audit (before: \"release freeze\""}, "audit"},
 		{"a blank is no reason", []string{"hold", "deployment/web", " "}, 2, []string{"a reason"}, "audit"},
-		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: the hold is removed: "audit"`, "\nIf a change was reverted", "Released"}, ""},
-		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: it has no hold annotation; a hold that an undo removed ends too\nIf a change was reverted"}, ""},
+		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: removed the hold "audit"`, "\nIf a change was reverted", "Released"}, ""},
+		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: there is no hold annotation to remove; if an undo removed it, the hold ends now\nIf a change was reverted"}, ""},
 	}
 	for _, step := range steps {
 		got := s.run(t, step.args...)
@@ -112,7 +112,7 @@ func TestHoldOfSources(t *testing.T) {
 		if held := s.annotations(t, c.object, c.name); held[settings.Hold] != "migration" {
 			t.Errorf("%s has %v", c.called, held)
 		}
-		if got := s.run(t, "release", c.ref); got.code != 0 || !strings.Contains(got.stdout, `the hold is removed: "migration"`) || strings.Contains(got.stdout, "controller") {
+		if got := s.run(t, "release", c.ref); got.code != 0 || !strings.Contains(got.stdout, `removed the hold "migration"`) || strings.Contains(got.stdout, "controller") {
 			t.Errorf("release %s: %+v", c.ref, got)
 		}
 		if got := s.run(t, "release", c.ref); got.code != 0 || got.stdout != c.called+": nothing was held\n" {

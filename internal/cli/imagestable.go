@@ -48,10 +48,10 @@ func newImages(env Environment) *cobra.Command {
 		Long: `List the containers with an annotation image.lockstep.dev/CONTAINER: the image that each runs, the
 newest image that matches the annotation, and the controller's decision.
 
-The command queries the registries now, with the pods' pull secrets if you may read them, then
-with Docker's configuration. STATE is the reason on the controller's record. Without the
-permission to read the record, no image counts as delivered. If the flags of the controller
-exclude the workload, STATE is NotWatched, KindOff or ImagesOff.
+The command queries the registries now, with the pods' pull secrets if you have permission to read
+them, then with Docker's configuration. STATE is the reason on the controller's record. Without
+permission to read the record, no image counts as delivered. If the flags of the controller exclude
+the workload, STATE is NotWatched, KindOff or ImagesOff.
 
 NEXT is the time of the controller's next check. For that, set --controller to the address of its
 metrics; of several replicas, use the leader's.`,
@@ -93,7 +93,7 @@ type imageRow struct {
 	Since *time.Time `json:"since,omitempty"`
 	// NextCheck is when the controller checks the image next.
 	NextCheck *time.Time `json:"nextCheck,omitempty"`
-	// State is a reason; Problem is the registry's error.
+	// State is a reason; `problem` is the registry's error.
 	State   string `json:"state"`
 	Problem string `json:"problem,omitempty"`
 }

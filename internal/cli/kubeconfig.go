@@ -51,7 +51,7 @@ func (o *kubeOptions) bind(flags *pflag.FlagSet) {
 // as its own account, and watches for as long as it runs.
 func (o *kubeOptions) bindUser(flags *pflag.FlagSet) {
 	o.bind(flags)
-	flags.StringVar(&o.user.as, asFlag, "", "user to act as, such as jane or system:serviceaccount:shop:deployer; needs the permission to impersonate")
+	flags.StringVar(&o.user.as, asFlag, "", "user to act as, such as jane or system:serviceaccount:shop:deployer; needs permission to impersonate")
 	flags.StringArrayVar(&o.user.groups, asGroupFlag, nil, "group to act as, with --as; may be repeated")
 	flags.StringVar(&o.user.token, tokenFlag, "", "bearer token for the API server, instead of the kubeconfig's credentials; other users of this machine can see a command line, so prefer $LOCKSTEP_TOKEN")
 	flags.DurationVar(&o.user.requestTimeout, requestTimeoutFlag, 0, "how long to wait for each API server response, such as 10s; 0 for no limit")

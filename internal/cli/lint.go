@@ -92,7 +92,7 @@ type lintAnswer struct {
 // unreadable is a file that could not be read, or the place in it that isn't a manifest.
 type unreadable struct {
 	File string `json:"file"`
-	// Line is zero, and omitted, for the whole file.
+	// Line is the line in the file, omitted if the message is about the whole file.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
 }
@@ -198,10 +198,10 @@ func (a lintAnswer) summary() string {
 		others = append(others, fmt.Sprintf("%d %s", a.Others[kind], kind))
 	}
 	if len(others) > 0 {
-		text += "; only the keys of: " + strings.Join(others, ", ")
+		text += "; checked only the metadata keys of: " + strings.Join(others, ", ")
 	}
 	if a.NoObjects > 0 {
-		text += "; not checked: " + counted(a.NoObjects, "document") + " without an object"
+		text += "; skipped " + counted(a.NoObjects, "document") + " without an object"
 	}
 	return text
 }

@@ -49,9 +49,10 @@ changed ConfigMap or Secret. It only reads: it doesn't even send a dry run. It a
 windows have passed, and doesn't query registries.
 
 The order matters. A pod template that comes after its ConfigMap delivers the change in the same
-rollout. One that comes before it is rolled out twice, and the output says so.
+rollout. One that comes before it is rolled out twice, and the output marks it as
+"roll by its own template, and once more".
 
-Without the permission to read the controller's record, its key or a Secret, the command compares
+Without permission to read the controller's record, its key or a Secret, the command compares
 the files with the cluster's objects, assumes that hidden Secrets change, and marks the line as an
 estimate. It never shows contents.
 

@@ -31,8 +31,8 @@ accepts reverted changes and allows quarantined images:
 
     found              what release does                                    rollout
     -----              -----------------                                    -------
-    a hold             ends it, even if "kubectl rollout undo" removed      one, with the changes
-                       the annotation                                       of the meantime
+    a hold             ends it, even if "kubectl rollout undo" removed      one, with the pending
+                       the annotation                                       changes
     a reverted change  accepts it: the current versions count as            none
                        delivered, and the next change rolls out
     a quarantined or   allows the image again, although its rollout         one, with that image
@@ -51,8 +51,8 @@ status" lists for the namespace. A kind as argument restricts the selection ("re
 be released, the command releases the others, reports each failure and exits with 1.
 
 It removes the annotation lockstep.dev/hold, and writes lockstep.dev/release on a workload,
-which the controller carries out once. It needs the permissions to read and to patch the object,
-and none on the controller's own objects. A reason becomes an event on the object, except on a
+which the controller carries out once. It needs permission to get and patch the object, and no
+permissions on the controller's own objects. A reason becomes an event on the object, except on a
 namespace.`,
 		Example: `  lockstep release deployment/web -n shop
   lockstep release deployment/web deployment/api -n shop
@@ -101,11 +101,11 @@ func (o *releaseOptions) release(ctx context.Context, c client.Client, t target,
 		about = t.reference(found)
 		outcome = "nothing was held"
 		if t.isWorkload {
-			outcome = "it has no hold annotation; a hold that an undo removed ends too"
+			outcome = "there is no hold annotation to remove; if an undo removed it, the hold ends now"
 		}
 		if reason, held := found.GetAnnotations()[settings.Hold]; held {
 			change[settings.Hold] = nil
-			outcome = "the hold is removed: " + reasonText(reason) + heldBy(found)
+			outcome = removed("hold", reason) + heldBy(found)
 		}
 		if t.isWorkload {
 			// Versions only grow, so an undo that restores an earlier annotation doesn't release

@@ -70,7 +70,7 @@ func TestResolve(t *testing.T) {
 		{"no credentials", "none", []string{image + ":1.10", "--registry-ca", ca}, "", "answered 401 Unauthorized", exitFailed},
 		{"no such tag", "good", []string{image + ":2", "--registry-ca", ca}, "", "answered 404 Not Found", exitFailed},
 		{"no match", "good", []string{image + ":2.*", "--registry-ca", ca}, "", "none of 2 matches 2.*; try other specs with --tags-from", exitFailed},
-		{"no such platform", "good", []string{image + ":1.10", "--registry-ca", ca, "--platform", "linux/s390x"}, "", "is for linux/amd64, linux/arm64/v8, not for linux/s390x", exitFailed},
+		{"no such platform", "good", []string{image + ":1.10", "--registry-ca", ca, "--platform", "linux/s390x"}, "", "supports linux/amd64, linux/arm64/v8, but not linux/s390x", exitFailed},
 		{"an unknown certificate", "good", []string{image + ":1.10"}, "", "--registry-ca are for registries without a public certificate", exitFailed},
 		{"no time", "good", []string{image + ":1.10", "--registry-ca", ca, "--timeout", "1ns"}, "", "not within 1ns", exitFailed},
 		{"no image", "good", nil, "", "name one image", exitUsage},

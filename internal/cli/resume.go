@@ -52,7 +52,7 @@ func newResume(env Environment) *cobra.Command {
 
 With --all, or with only -n, the command ends a "lockstep stop". Each workload gets the pending
 changes in one rollout. A namespace that was stopped separately stays stopped after --all, and the
-command says so.
+command reports it.
 
 With the name of a ConfigMap or Secret, Lockstep delivers its version that was stopped because a
 workload failed with it (VersionStopped), in the usual steps. Later failures of this version don't
@@ -60,9 +60,9 @@ stop it again; the next version can be stopped as usual. With the name of a work
 workload gets the stopped versions. To resume a stopped image, name the workload.
 
 To end a "lockstep stop", the command changes or deletes the ConfigMap lockstep-stop in the
-controller's namespace, and needs the permissions to get, patch and delete it. To resume a version,
-it writes the annotation lockstep.dev/resume, and needs the permissions to get and patch the object
-and to list the ConfigMaps in the controller's namespace.`,
+controller's namespace, and needs permission to get, patch and delete it. To resume a version, it
+writes the annotation lockstep.dev/resume, and needs permission to get and patch the object and to
+list the ConfigMaps in the controller's namespace.`,
 		Example: `  lockstep resume --all
   lockstep resume -n shop
   lockstep resume configmap/app -n shop
@@ -115,7 +115,7 @@ func (o *resumeOptions) endStop(cmd *cobra.Command, env Environment) error {
 	}
 	outcome := "was not stopped"
 	if before != nil {
-		outcome = "is resumed: the stop is removed: " + reasonText(*before)
+		outcome = "is resumed: " + removed("stop", *before)
 	}
 	err = say(env.Stdout, "%s %s", o.extent, outcome)
 	program := cmd.Root().CommandPath()
@@ -280,7 +280,7 @@ func stoppedFor(t target, stored ledger.Stored) map[string][]string {
 // is stopped. That of a Secret depends on the installation.
 func (t target) current(ctx context.Context, c client.Client, forbidden error) (map[string][]string, error) {
 	if t.Kind != string(input.KindConfigMap) {
-		return nil, fmt.Errorf("the stopped version isn't known, because you may not list the ConfigMaps of the record; the event VersionStopped of %s names the version, and \"kubectl annotate %s -n %s %s=VERSION\" resumes it: %w", t, t, t.Namespace, settings.Resume, forbidden)
+		return nil, fmt.Errorf("the stopped version isn't known, because you lack permission to list the record's ConfigMaps; the event VersionStopped of %s names the version, and \"kubectl annotate %s -n %s %s=VERSION\" resumes it: %w", t, t, t.Namespace, settings.Resume, forbidden)
 	}
 	o := &corev1.ConfigMap{}
 	if err := c.Get(ctx, t.ObjectKey, o); err != nil {

@@ -65,11 +65,10 @@ app=web"). The command rolls them out one after the other. If one fails, it cont
 next, reports each failure and exits with 1. A selected CronJob that doesn't need a rollout isn't a
 failure.
 
-With --dry-run, the command prints what it would roll out, without waiting for the quiet window,
-and changes nothing. With --wait, it waits until the rollout is done, and reports the progress on
-standard error. It exits with 1 if the rollout fails or --timeout is over. Ctrl-C ends the command,
-and the rollout continues. With several workloads, each rollout starts after the previous one is
-done.
+With --dry-run, the command only prints what it would roll out, and doesn't wait for the quiet
+window. With --wait, it waits until the rollout is done, and reports the progress on standard error.
+It exits with 1 if the rollout fails or --timeout expires. Ctrl-C ends the command, and the rollout
+continues. With several workloads, each rollout starts after the previous one is done.
 
 Without --now, the command waits until the workload's sources have been unchanged for --quiet. It
 refuses to roll out a workload if the workload or a source is held, and doesn't change a
@@ -82,9 +81,9 @@ that another tool's rollout has loaded. Versions that were only observed count a
 they need --force. So does an image that another writer pinned to a digest, or that was released.
 
 Images are those of the annotations image.lockstep.dev/CONTAINER. The command queries each registry
-once, with the pods' pull secrets if you may read them, then with Docker's configuration. One patch
-delivers configuration and images. If a registry doesn't answer, the command rolls out the rest and
-exits with 1.`,
+once, with the pods' pull secrets if you have permission to read them, then with Docker's
+configuration. One patch delivers configuration and images. If a registry doesn't answer, the
+command rolls out the rest and exits with 1.`,
 		Example: `  lockstep roll deployment/web -n shop
   lockstep roll deployment/web deployment/api -n shop
   lockstep roll -l team=web -n shop
@@ -109,7 +108,7 @@ exits with 1.`,
 	hide(fs, "key-name", "state-name")
 	fs.BoolVar(&o.force, "force", false, "also restart a workload that is in step, and replace images that were pinned by hand")
 	fs.BoolVar(&o.now, "now", false, "don't wait for the quiet window, and ignore holds, quarantined and contested images")
-	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be rolled out, and change nothing")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be rolled out, without changing anything")
 	o.waiting.bind(fs)
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload without lockstep.dev/quiet")
 	o.why.bind(fs)

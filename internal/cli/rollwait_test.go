@@ -81,7 +81,7 @@ func TestRollWaits(t *testing.T) {
 		code             int
 	}{
 		"Done":    {"{}", "--timeout=0", "deployment/web: the rollout is done: 0 pods available\n", 0},
-		"Failed":  {`{"replicas":1,"progressDeadlineSeconds":1}`, "--timeout=0", "deployment/web: the rollout failed: its progress deadline is over (ProgressDeadlineExceeded)\n", 1},
+		"Failed":  {`{"replicas":1,"progressDeadlineSeconds":1}`, "--timeout=0", "deployment/web: the rollout failed: it exceeded its progress deadline (ProgressDeadlineExceeded)\n", 1},
 		"Timeout": {`{"replicas":1}`, "--timeout=1ns", "deployment/web: the rollout is not done after 1ns (", 1},
 		"Wrong":   {"{}", "--timeout=-1s", "--timeout -1s: must not be negative", 2},
 	} {

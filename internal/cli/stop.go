@@ -106,7 +106,7 @@ this program, you can stop everything with kubectl:
 An empty ConfigMap, or one with any other key, stops everything: to resume, delete it.
 
 The command waits until the controller confirms the stop with an event on that ConfigMap. It needs
-the permissions to get, create and patch the ConfigMap, and to list events for the confirmation.
+permission to get, create and patch the ConfigMap, and to list events for the confirmation.
 
 Exit codes: 0 stopped; 1 not stopped, or not confirmed within --timeout; 2 wrong usage.`,
 		Example: `  lockstep stop --all 'incident 42'
@@ -190,7 +190,7 @@ func (o *stopOptions) confirm(ctx context.Context, c client.Client, written *cor
 	case apierrors.IsForbidden(err):
 		return say(env.Stderr, "the controller's confirmation can't be read: %v", err)
 	case wait.Interrupted(err):
-		return fmt.Errorf("no controller has confirmed it within %s: is one running in namespace %s? See \"lockstep status --controller-namespace %s\". The stop stays, and counts as soon as one runs", o.timeout, o.ownNS, o.ownNS)
+		return fmt.Errorf("no controller has confirmed it within %s: is one running in namespace %s? See \"lockstep status --controller-namespace %s\". The stop stays in place, and takes effect when a controller starts", o.timeout, o.ownNS, o.ownNS)
 	}
 	return fmt.Errorf("the stop stays, but the controller's confirmation can't be read: %w", err)
 }

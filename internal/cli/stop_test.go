@@ -60,13 +60,13 @@ func TestStopAndResume(t *testing.T) {
 		{"again", append(stop, "--all", "incident 42"), nil, 0, []string{"stopped already for this reason"}, map[string]string{"all": "incident 42"}},
 		{"another reason", append(stop, "--all", "incident 43"), nil, 0, []string{`incident 43 (before: "incident 42")`}, map[string]string{"all": "incident 43"}},
 		{"one namespace too", append(stop, "-n", ns, "freeze"), nil, 0, []string{"in namespace " + ns + " is stopped: freeze"}, map[string]string{"all": "incident 43", key: "freeze"}},
-		{"the wider stop stays", []string{"resume", "-n", ns}, nil, 1, []string{`the stop is removed: "freeze"`, "every automatic change stays stopped", "lockstep resume --all"}, map[string]string{"all": "incident 43"}},
+		{"the wider stop stays", []string{"resume", "-n", ns}, nil, 1, []string{`removed the stop "freeze"`, "every automatic change stays stopped", "lockstep resume --all"}, map[string]string{"all": "incident 43"}},
 		{"not stopped by itself", []string{"resume", "-n", ns}, nil, 1, []string{"was not stopped", "every automatic change stays stopped"}, map[string]string{"all": "incident 43"}},
-		{"the last one", []string{"resume", "--all"}, nil, 0, []string{`every automatic change is resumed: the stop is removed: "incident 43"`}, nil},
+		{"the last one", []string{"resume", "--all"}, nil, 0, []string{`every automatic change is resumed: removed the stop "incident 43"`}, nil},
 		{"nothing is stopped", []string{"resume", "--all"}, nil, 0, []string{"every automatic change was not stopped"}, nil},
 		{"a namespace that doesn't exist is probably misspelt", append(stop, "-n", ns+"x", "freeze"), nil, 0, []string{"Warning: namespace/" + ns + "x not found"}, map[string]string{key + "x": "freeze"}},
-		{"kubectl's keys end too", []string{"resume", "--all"}, map[string]string{"why": "incident", key: "freeze"}, 0, []string{`the stop is removed: "incident"`, "namespace " + ns + ` stays stopped: "freeze"`}, map[string]string{key: "freeze"}},
-		{"the last namespace", []string{"resume", "-n", ns}, nil, 0, []string{`the stop is removed: "freeze"`}, nil},
+		{"kubectl's keys end too", []string{"resume", "--all"}, map[string]string{"why": "incident", key: "freeze"}, 0, []string{`removed the stop "incident"`, "namespace " + ns + ` stays stopped: "freeze"`}, map[string]string{key: "freeze"}},
+		{"the last namespace", []string{"resume", "-n", ns}, nil, 0, []string{`removed the stop "freeze"`}, nil},
 		{"an empty one stops everything, and goes on doing so", append(stop, "-n", ns, "freeze"), map[string]string{}, 0, []string{"is stopped: freeze"}, map[string]string{"all": "", key: "freeze"}},
 		{"it isn't ended by a namespace", []string{"resume", "-n", ns}, map[string]string{}, 1, []string{"lockstep resume --all"}, map[string]string{}},
 		{"an empty one ends", []string{"resume", "--all"}, nil, 0, []string{"is resumed"}, nil},
@@ -222,7 +222,7 @@ func TestHoldOfNamespace(t *testing.T) {
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: s.Namespace}, held); err != nil || held.Annotations[settings.Hold] != "freeze" {
 		t.Errorf("the annotations are %v, %v", held.Annotations, err)
 	}
-	if got := s.run(t, "release", "namespace/"+s.Namespace); got.code != 0 || !strings.Contains(got.stdout, `the hold is removed: "freeze"`) || strings.Contains(got.stdout, "asked") {
+	if got := s.run(t, "release", "namespace/"+s.Namespace); got.code != 0 || !strings.Contains(got.stdout, `removed the hold "freeze"`) || strings.Contains(got.stdout, "asked") {
 		t.Errorf("release: %+v", got)
 	}
 	if got := s.run(t, "hold", "ns/"+s.Namespace+"x", "freeze"); got.code != 1 || !strings.HasPrefix(got.stderr, "Error: namespace/"+s.Namespace+"x not found") || strings.Contains(got.stderr, "in namespace") {

@@ -41,8 +41,8 @@ func newUI(env Environment) *cobra.Command {
 workloads use a ConfigMap, Secret or image. Open pages show changes in the cluster as they happen.
 
 The command serves the pages from this machine, at 127.0.0.1, until you press Ctrl-C. It reads the
-cluster with your kubeconfig and your permissions, and installs nothing there. The pages name
-what you have no permission to read.
+cluster with your kubeconfig and your permissions, and doesn't install anything there. The pages
+name each permission that you lack.
 
 Only the address that the command prints opens the pages: it contains a token. Don't pass it
 on while the command runs. Each page shows the commands for what you can do; hold, release and
@@ -67,7 +67,7 @@ If only another machine reaches the cluster, run "lockstep ui --port 8080 --no-o
 	o.installation.bindEstimates(fs)
 	fs.IntVar(&o.port, "port", 0, "port on 127.0.0.1 (default a free one)")
 	fs.BoolVar(&o.noOpen, "no-open", false, "print the address, but don't open a browser")
-	fs.BoolVar(&o.readOnly, "read-only", false, "show commands only: nothing can be changed from the pages")
+	fs.BoolVar(&o.readOnly, "read-only", false, "show commands only; the pages can't change anything")
 	return cmd
 }
 

@@ -16,7 +16,7 @@ import (
 type whyOptions struct{ reason string }
 
 func (o *whyOptions) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&o.reason, "reason", "", "why you do this, for an event on the object; needs the permission to create events")
+	fs.StringVar(&o.reason, "reason", "", "why you do this, for an event on the object; needs permission to create events")
 }
 
 // isGiven reports whether the user gave a reason.

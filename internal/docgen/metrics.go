@@ -97,7 +97,7 @@ Served on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `).
 
 ## Agent
 
-Served on ` + "`--health-addr`" + `, for which there is no default. [Sync](sync.md) explains generations, stages and health.
+Served on ` + "`--health-addr`" + `, which is unset by default. [Sync](sync.md) explains generations, stages and health.
 
 ` + metricsTable(agentMetrics()), nil
 }

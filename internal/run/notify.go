@@ -24,7 +24,7 @@ func newNotifier(log logr.Logger, o notify.Options) *notify.Notifier {
 	if o.File == "" {
 		return nil
 	}
-	o.Report = func(err error) { log.Error(err, "users are not notified") }
+	o.Report = func(err error) { log.Error(err, "cannot deliver notifications") }
 	return notify.New(o)
 }
 

@@ -79,7 +79,7 @@ func newParts(o *Options, c client.WithWatch, log logr.Logger) *parts {
 	p.permissions.Report = missingLog(log, p.cache.Status)
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.Own.Namespace, Name: o.Own.Record, Version: o.Version, Now: o.Now,
-		Report:     func(err error) { log.Error(advised(err), "the record has a problem") },
+		Report:     func(err error) { log.Error(advised(err), "cannot read or write the record") },
 		Status:     func(s mirror.Sync) { ReportStatus(log, s) },
 		Unwritable: p.announceUnwritable,
 	})

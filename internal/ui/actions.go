@@ -38,7 +38,7 @@ type action struct {
 
 // lost says that the reason isn't kept, if it isn't.
 func (a *action) lost() node {
-	return when(len(a.Unkept) > 0, el("p", class("note"), text("Your reason can't be recorded: you lack the permission to "+permissionList(a.Unkept)+".")))
+	return when(len(a.Unkept) > 0, el("p", class("note"), text("Your reason can't be recorded: you lack permission to "+permissionList(a.Unkept)+".")))
 }
 
 // arguments is the command. A hold's reason is an argument of its own, which may start like a flag.
@@ -219,7 +219,7 @@ func (v *actionsView) form(a action) node {
 	if len(a.Missing) > 0 {
 		return el("div", class("action forbidden"),
 			el("h3", "", text(a.Use)),
-			el("p", class("note"), text("You lack the permission to "+permissionList(a.Missing)+". The command is:")),
+			el("p", class("note"), text("You lack permission to "+permissionList(a.Missing)+". The command is:")),
 			commandCode(v.Shell.lockstep(a.example()...)))
 	}
 	field := "reason-" + a.Verb

@@ -33,7 +33,7 @@ func TestImagePage(t *testing.T) {
 	v := &imageView{ImageExplanation: e, Now: noon(), Shell: shell{program: "lockstep --context lab"}}
 	page := imagePage(v)
 	shows(t, page, "<h1>registry.example/web:1.*", `<code class="digest">1.5@sha256:ccc333full</code>`, `<dt>Digest</dt><dd><code class="digest">bbb222</code>`,
-		"3m ago", "#unresolved", "the registry answered 429", `"Quarantine">failed here: bbb222</td><td data-label="Last healthy"><code class="digest">1.4@aaa111</code>`, "another writer keeps restoring its image",
+		"3m ago", "#unresolved", "the registry answered 429", `"Quarantine">failed for this workload: bbb222</td><td data-label="Last healthy"><code class="digest">1.4@aaa111</code>`, "another writer keeps restoring its image",
 		`<a href="/workload/shop/deployment/web">`, "its rollout failed", `<span class="badge in-step">in step</span>`, "events are not visible to you",
 		"lockstep images -n shop --context lab", "<code>lockstep resolve &#39;registry.example/web:1.*&#39;</code>")
 	for i := range 600 {

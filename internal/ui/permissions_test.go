@@ -91,7 +91,7 @@ func TestReasonIsLost(t *testing.T) {
 	g.check(t.Context(), v.All, func(*action) []access.Permission {
 		return onObject(access.ToKind(kube.Deployment(), access.Permission{}), "shop", "web")
 	})
-	const lost = "Your reason can&#39;t be recorded: you lack the permission to create events in shop."
+	const lost = "Your reason can&#39;t be recorded: you lack permission to create events in shop."
 	for i, verb := range []string{verbHold, verbRelease, verbRoll} {
 		v.Asked = &asked{Verb: verb, Reason: "because"}
 		for where, html := range map[string]node{"form": v.form(v.All[i]), "confirmation": confirmation(v)} {

@@ -271,7 +271,7 @@ func TestForbidden(t *testing.T) {
 	v.Actions.Asked = askedIn(url.Values{"do": {"hold"}, "reason": {"x"}})
 	v.Actions.All[1].Unchecked = "no answer"
 	page := workloadPage(v)
-	shows(t, page, "You lack the permission to patch deployments.apps/web in shop", "can&#39;t be checked: no answer", `id="action-roll"`)
+	shows(t, page, "You lack permission to patch deployments.apps/web in shop", "can&#39;t be checked: no answer", `id="action-roll"`)
 	lacks(t, page, `id="action-hold"`, "<dialog")
 }
 

@@ -48,7 +48,7 @@ func heldChange(ctx context.Context, s *story) error {
 	if err := s.lockstepSays(ctx, "release", "deployment/"+deployment); err != nil {
 		return err
 	}
-	if err := s.decided(ctx, mark, "move"); err != nil {
+	if err := s.decided(ctx, mark, "roll"); err != nil {
 		return err
 	}
 	if err := pause(ctx, moment); err != nil {

@@ -76,7 +76,7 @@ func (n *narrator) take(text []byte) {
 // isOfCrowd reports whether a line is about one of the many Deployments, and not about its rollout:
 // a reader would see it a dozen times.
 func (n *narrator) isOfCrowd(l logLine) bool {
-	return strings.Contains(l.Workload, "/"+team) && l.Verb != "move"
+	return strings.Contains(l.Workload, "/"+team) && l.Verb != "roll"
 }
 
 // remembered counts the workloads that Lockstep has on record, of those whose names have this beginning.
@@ -112,7 +112,7 @@ func (l logLine) words() string {
 		return "remembers the versions of " + l.workload() + ": " + l.Detail + reason
 	case "wait":
 		return "saw " + l.Detail + "; waits for more" + reason
-	case "move":
+	case "roll":
 		return "rolls out " + l.workload() + ": " + l.Detail + reason
 	case "leave":
 		return "leaves " + l.workload() + " alone: " + l.Detail + reason

@@ -135,10 +135,10 @@ func (s *story) changeBoth(ctx context.Context) error {
 // rolledOnce waits for a rollout that delivers all of these changes, and a little longer for
 // a second one, which must not follow.
 func (s *story) rolledOnce(ctx context.Context, mark int, changes ...string) error {
-	if err := s.decided(ctx, mark, "move"); err != nil {
+	if err := s.decided(ctx, mark, "roll"); err != nil {
 		return err
 	}
-	delivered := s.log.decision(mark, "move").Detail
+	delivered := s.log.decision(mark, "roll").Detail
 	for _, change := range changes {
 		if !strings.Contains(delivered, change) {
 			return fmt.Errorf("the rollout delivers %s, and not %s", delivered, change)

@@ -70,7 +70,7 @@ func (s *story) firstPin(ctx context.Context, spec string) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.decided(ctx, mark, "move"); err != nil {
+	if err := s.decided(ctx, mark, "roll"); err != nil {
 		return err
 	}
 	return s.settled(ctx)

@@ -33,7 +33,7 @@ func whileDown(ctx context.Context, s *story) error {
 	if err := s.step(ctx, "start lockstep", s.startLockstep); err != nil {
 		return err
 	}
-	if err := s.decided(ctx, 0, "move"); err != nil {
+	if err := s.decided(ctx, 0, "roll"); err != nil {
 		return err
 	}
 	if err := pause(ctx, moment); err != nil {

@@ -165,7 +165,7 @@ func TestTerminationFlushesTheRecord(t *testing.T) {
 	w.SetConfig(t, "app", "key", "2")
 	shown := w.AwaitRollout(t, testkit.Web, "")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // the answer to its patch may still be on its way
-		return strings.Contains(c.Stderr(), "verb=move"), "the log doesn't report the rollout:\n" + c.Stderr()
+		return strings.Contains(c.Stderr(), "verb=roll"), "the log doesn't report the rollout:\n" + c.Stderr()
 	})
 	if code := c.Stop(t); code != 0 {
 		t.Errorf("exit code %d after SIGTERM, want 0", code)

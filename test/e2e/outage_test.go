@@ -146,7 +146,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 
 	w.SetConfig(t, "app", "key", "2")
 	first := w.AwaitRollout(t, testkit.Web, "")
-	if strings.Contains(standby.Stderr(), "verb=move") || holderOf(t, w) != holder {
+	if strings.Contains(standby.Stderr(), "verb=roll") || holderOf(t, w) != holder {
 		t.Errorf("the standby works beside the leader:\n%s", standby.Stderr())
 	}
 	leader.Signal(t, syscall.SIGKILL)

@@ -34,7 +34,7 @@ func TestHoldByCommand(t *testing.T) {
 		s.AwaitEvent(t, "web", "Warning Held", `"release freeze"`)
 		s.change(t, "configmap/app", "{data: {key: second-"+held[:2]+"}}")
 		s.checkRollouts(t, held+" is held", i, web)
-		if said := s.command(t, "release", held); !strings.Contains(said, `the hold is removed: "release freeze"`) {
+		if said := s.command(t, "release", held); !strings.Contains(said, `removed the hold "release freeze"`) {
 			t.Errorf("release of %s says %q", held, said)
 		}
 		s.awaitRollouts(t, web, i+1)

@@ -63,7 +63,7 @@ func TestImageForNoNode(t *testing.T) {
 	if _, err := g.registry.PushImage(t.Context(), "app", "latest", "only amd64"); err != nil {
 		t.Fatal(err)
 	}
-	g.AwaitEvent(t, "web", "Warning Unresolved", "is for linux/amd64, not for linux/arm64")
+	g.AwaitEvent(t, "web", "Warning Unresolved", "supports linux/amd64, but not linux/arm64")
 	g.checkImage(t, "not for every platform", first)
 }
 

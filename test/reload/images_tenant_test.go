@@ -65,7 +65,7 @@ func TestHostileRegistry(t *testing.T) {
 	g.make(t, deployment("hostile", g.wants("app", "endless:1.*"), g.runs("endless:1.0"))+deployment("web", g.wants("app", "app:latest"), g.runs("app:latest")))
 	address := freeAddress(t)
 	g.open(t, "--metrics-addr", address)
-	const says = "the list is longer than 16777216 bytes, which is the limit"
+	const says = "the list exceeds the limit of 16777216 bytes"
 	g.AwaitEvent(t, "hostile", "Warning Unresolved", says, "request an exact tag")
 	g.awaitExplained(t, "deployment/hostile", says)
 	g.awaitImage(t, web, "app", first)

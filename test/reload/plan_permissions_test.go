@@ -41,7 +41,7 @@ func TestPlanOfWhatIsNew(t *testing.T) {
 		"\n---\n{apiVersion: v1, kind: Service, metadata: {name: web}}\n")
 	want := map[string]planned{
 		"deployment/web":    {Would: "roll by its own template", Reason: "Baseline", Because: "its template changes: it names configmap/app-2"},
-		"deployment/leaves": {Would: "stop being followed", Reason: "NotFollowed", Because: "no annotation requests to follow it any more"},
+		"deployment/leaves": {Would: "stop being followed", Reason: "NotFollowed", Because: "no annotation enables following it any more"},
 		"deployment/joins":  {Would: "be followed from now on", Reason: "Following", Because: "configmap/app-1; the running versions become the baseline"},
 		"deployment/sealed": {Would: "nothing", Reason: "InStep", Because: "the files don't change anything that it uses"},
 		"deployment/new":    {Would: "start", Reason: "Baseline", Because: "it is new; follows configmap/app-2"},

@@ -67,7 +67,7 @@ func TestPlanIsKept(t *testing.T) {
 		"deployment/keyed":   {Would: "nothing", Reason: "InStep", Because: "no key that it uses changes: configmap/app"},
 		"deployment/held":    {Would: "wait", Reason: "Held", Because: `held by annotation lockstep.dev/hold ("release freeze"): ` + app},
 		"deployment/stopped": {Would: "wait", Reason: "Paused", Because: "the workload is paused (spec.paused): " + app},
-		"deployment/unasked": {Would: "nothing", Reason: "NotFollowed", Because: "no annotation requests to follow it"},
+		"deployment/unasked": {Would: "nothing", Reason: "NotFollowed", Because: "no annotation enables following it"},
 		"deployment/both":    {Would: "roll by its own template", Reason: "DeliveredByRollout", Because: "its template changes; " + app + " comes with it"},
 		"deployment/alien":   {Would: "roll by its own template", Reason: "NotFollowed", Because: "its template changes"},
 		"deployment/back":    {Would: "wait", Reason: "Undone"},

@@ -132,7 +132,7 @@ func TestKilledUnderConstantChange(t *testing.T) {
 	s.annotate(t, web, settings.Quiet, delay.String()) // a longer window would be kept
 	c = inprocess.StartController(t, s.World, "--quiet", testkit.Quiet, "--max-delay", delay.String())
 	s.awaitRollouts(t, web, 1)
-	if first := s.firstDecision(t, c, "web"); !strings.Contains(first, "verb=move") {
+	if first := s.firstDecision(t, c, "web"); !strings.Contains(first, "verb=roll") {
 		t.Errorf("%s after the first change it still waits: %s", time.Since(since), first)
 	}
 }

@@ -181,7 +181,7 @@ func (a *Announcer) writeNext(ctx context.Context) bool {
 		result = droppedRefused
 	}
 	a.dropped.WithLabelValues(result).Inc()
-	klog.FromContext(ctx).Error(err, "an event is not written", "about", klog.KRef(e.Regarding.Namespace, e.Regarding.Name), "reason", e.Reason)
+	klog.FromContext(ctx).Error(err, "cannot write an event", "about", klog.KRef(e.Regarding.Namespace, e.Regarding.Name), "reason", e.Reason)
 	return true
 }
 

@@ -113,7 +113,7 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 		}
 		return "", &registry.Error{
 			Kind: registry.NoMatch, What: "tags of " + q.Repository.String(), Answer: answer,
-			Advice: "test the spec offline on a list of tags: lockstep resolve REPOSITORY:SPEC with tags from a file",
+			Advice: "test the spec offline on a list of tags: lockstep resolve REPOSITORY:SPEC",
 		}
 	}
 	return chosen, nil
@@ -189,8 +189,8 @@ func (a *asking) forPlatforms(ctx context.Context, tag, digest string) (string, 
 	}
 	if len(missing) > 0 {
 		return "", &registry.Error{
-			Kind: registry.NoPlatform, What: q.Repository.String() + ":" + tag, Answer: fmt.Sprintf("is for %s, not for %s", platformList(image), strings.Join(missing, ", ")),
-			Advice: "push an image for it, or request other platforms",
+			Kind: registry.NoPlatform, What: q.Repository.String() + ":" + tag, Answer: fmt.Sprintf("supports %s, but not %s", platformList(image), strings.Join(missing, ", ")),
+			Advice: "push an image for each missing platform, or request other platforms",
 		}
 	}
 	if !q.Child {

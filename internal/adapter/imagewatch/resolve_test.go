@@ -128,12 +128,12 @@ func TestPlatforms(t *testing.T) {
 		{"one that is there", "1", "linux/amd64", false, index, ""},
 		{"all of them", "1", "linux/amd64 linux/arm64", false, index, ""},
 		{"the usual variant", "1", "linux/arm64/v8", false, index, ""},
-		{"one that is missing", "1", "linux/amd64 windows/amd64", false, "", "is for linux/amd64, linux/arm64/v8, not for windows/amd64"},
-		{"another variant", "1", "linux/arm64/v9", false, "", "not for linux/arm64/v9"},
+		{"one that is missing", "1", "linux/amd64 windows/amd64", false, "", "supports linux/amd64, linux/arm64/v8, but not windows/amd64"},
+		{"another variant", "1", "linux/arm64/v9", false, "", "but not linux/arm64/v9"},
 		{"the child", "1", "linux/arm64", true, "child", ""},
-		{"the child of a missing one", "1", "linux/s390x", true, "", "not for linux/s390x"},
+		{"the child of a missing one", "1", "linux/s390x", true, "", "but not linux/s390x"},
 		{"a single image", "single", "linux/amd64", false, single, ""},
-		{"a single image of another platform", "single", "linux/arm64", false, "", "is for linux/amd64, not for linux/arm64"},
+		{"a single image of another platform", "single", "linux/arm64", false, "", "supports linux/amd64, but not linux/arm64"},
 		{"a single image has no child", "single", "linux/arm64", true, single, ""},
 	} {
 		q := ask(t, owner(), "%s/team/app:%s", s.Address, c.tag)

@@ -27,7 +27,7 @@ func deploymentStatus(o *appsv1.Deployment) Progress {
 		switch {
 		case c.Type != appsv1.DeploymentProgressing:
 		case c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded":
-			s.GivenUp = "its progress deadline is over (ProgressDeadlineExceeded)"
+			s.GivenUp = "it exceeded its progress deadline (ProgressDeadlineExceeded)"
 		case c.Reason == "NewReplicaSetAvailable":
 			// The deadline ends with the rollout: for pods that crash after they were available, the
 			// Deployment controller never times out.

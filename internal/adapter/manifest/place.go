@@ -38,7 +38,7 @@ func withoutValues(text string) string {
 		"unknown anchor":   "an alias doesn't have an anchor; quote a value that begins with *",
 		"cannot decode":    "a value does not match its tag (!!)",
 		"cannot unmarshal": "a value does not match its tag (!!)",
-		"invalid map key":  "a map is in the place of a key; quote {{ }}, or render the template first",
+		"invalid map key":  "a map is used as a key; quote {{ }}, or render the template first",
 	} {
 		if strings.HasPrefix(text, begins) {
 			return says

@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 		"NoAnchor":     {"an alias of nothing", app + "data:\n  a: b\n  c: *none\n  d: e\n", nil, "app.yaml:6: not a manifest: an alias doesn't have an anchor; quote a value that begins with *"},
 		"NoAnchorEnd":  {"in the last line of the second document", app + "---\n" + app + "data: *none", nil, "app.yaml:8: not a manifest: an alias doesn't have an anchor; quote a value that begins with *"},
 		"NoBase64":     {"binary data, after a key that is there twice", app + "binaryData: {a: b, a: c}\nbinaryData:\n  good: !!binary aGk=\n  bad: !!binary '***'\n  c: d\n", nil, "app.yaml:7: not a manifest: !!binary value contains invalid base64 data"},
-		"NoMapKey":     {"a template of Helm that is YAML by chance", app + "data:\n  a: b\n  c: {{ .Values.c }}\n", nil, "app.yaml:6: not a manifest: a map is in the place of a key; quote {{ }}, or render the template first"},
+		"NoMapKey":     {"a template of Helm that is YAML by chance", app + "data:\n  a: b\n  c: {{ .Values.c }}\n", nil, "app.yaml:6: not a manifest: a map is used as a key; quote {{ }}, or render the template first"},
 		"NoFloat":      {"a value must not be quoted: it may be that of a Secret", app + "data:\n  a: b\n  c: !!float hunter2\n", nil, "app.yaml:6: not a manifest: a value does not match its tag (!!)"},
 		"Itself":       {"an anchor that contains itself", app + "data:\n  a: b\n  c: &c\n    d: *c\n", nil, "app.yaml:7: not a manifest: anchor 'c' value contains itself"},
 		"NoObject":     {"a text is YAML too", "\nhello\n", nil, "app.yaml:2: not a manifest: it isn't an object with apiVersion and kind"},

@@ -63,7 +63,7 @@ func TestBounds(t *testing.T) {
 		{"a list without an end, of huge tags, compressed", "*", func(w http.ResponseWriter, _ *http.Request, calls int) {
 			next(w, calls)
 			zipped(w, `{"tags":["`, strings.Repeat(megabyte, 7), `"]}`)
-		}, "the list is longer than 16777216 bytes, which is the limit; 0 tags on 3 pages so far", []registry.Bound{registry.TagLength, registry.TagLength, registry.ListBytes}, 3},
+		}, "the list exceeds the limit of 16777216 bytes; 0 tags on 3 pages so far", []registry.Bound{registry.TagLength, registry.TagLength, registry.ListBytes}, 3},
 		{"a page without an end", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			zipped(w, slices.Repeat([]string{strings.Repeat(" ", 1<<20)}, 20)...)
 		}, "the list is longer than 16777216 bytes", []registry.Bound{registry.ListBytes}, 1},
@@ -73,15 +73,15 @@ func TestBounds(t *testing.T) {
 		{"too many tags", "*", func(w http.ResponseWriter, _ *http.Request, calls int) {
 			next(w, calls)
 			zipped(w, `{"tags":[`, strings.TrimSuffix(strings.Repeat(`"1.2",`, 100_001), ","), `]}`)
-		}, "the list has more than 500000 tags, which is the limit", []registry.Bound{registry.ListTags}, 5},
+		}, "the list exceeds the limit of 500000 tags", []registry.Bound{registry.ListTags}, 5},
 		{"pages without an end", "*", func(w http.ResponseWriter, _ *http.Request, calls int) {
 			next(w, calls)
 			fmt.Fprintf(w, `{"tags":["%d"]}`, calls)
-		}, "the list has more than 2000 pages, which is the limit; 2000 tags so far", []registry.Bound{registry.ListPages}, 2000},
+		}, "the list exceeds the limit of 2000 pages; 2000 tags so far", []registry.Bound{registry.ListPages}, 2000},
 		{"a manifest without an end", "1", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			zipped(w, slices.Repeat([]string{megabyte}, 8)...)
 		}, "the answer is longer than 4194304 bytes", []registry.Bound{registry.BodyBytes}, 2},
-		{"an index of too many images", "1", manifest(index(257, entry)), "the index has more than 256 images, which is the limit", []registry.Bound{registry.Platforms}, 2},
+		{"an index of too many images", "1", manifest(index(257, entry)), "the index exceeds the limit of 256 images", []registry.Bound{registry.Platforms}, 2},
 		{"an index of a million empty images", "1", manifest(index(1_000_000, `{}`)), "the index has more than 256 images", []registry.Bound{registry.Platforms}, 2},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -426,7 +426,7 @@ func TestHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := ping(256); registry.KindOf(err) != registry.TooLarge || !strings.Contains(err.Error(), "r256.example is not queried: there are already 256 other registries") {
+		if err := ping(256); registry.KindOf(err) != registry.TooLarge || !strings.Contains(err.Error(), "r256.example is not queried: the limit of 256 registries is reached") {
 			t.Errorf("one more: %v", err)
 		}
 		time.Sleep(5 * time.Minute)

@@ -56,7 +56,7 @@ func (c *Client) host(name, what string) (*host, error) {
 		}
 	}
 	if len(c.hosts) >= maxHosts {
-		return nil, c.exceeded(Hosts, what, "%s is not queried: there are already %d other registries, which is the limit", name, maxHosts)
+		return nil, c.exceeded(Hosts, what, "%s is not queried: the limit of %d registries is reached", name, maxHosts)
 	}
 	h, err := newHost(name, c.options)
 	if err != nil {

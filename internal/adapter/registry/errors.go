@@ -108,9 +108,9 @@ func (s *session) refusal(what, who string, response *http.Response) *Error {
 	e := &Error{What: what, Status: status, Answer: strings.TrimSpace(fmt.Sprintf("%s answered %d %s", who, status, http.StatusText(status))) + registryMessage(response)}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		e.Kind, e.Advice = Denied, "add a pull secret for "+s.host.name+" that may read it, or check that the repository exists"
+		e.Kind, e.Advice = Denied, "add a pull secret for "+s.host.name+" with read access, or check that the repository exists"
 	case status == http.StatusNotFound:
-		e.Kind, e.Advice = Missing, "check the names of the repository and the tag"
+		e.Kind, e.Advice = Missing, "check the repository and tag names"
 	case status == http.StatusTooManyRequests:
 		e.Kind, e.Advice = Limited, "Lockstep pauses for a while; a pull secret may have a higher limit"
 	case status >= http.StatusInternalServerError:

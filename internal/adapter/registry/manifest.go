@@ -203,7 +203,7 @@ func (c *Client) Image(ctx context.Context, as keychain.Credential, repository t
 	found, err := readManifest(body, digest)
 	switch {
 	case errors.Is(err, errTooManyEntries):
-		return Image{}, c.exceeded(Platforms, what, "the index has more than %d images, which is the limit", maxPlatforms)
+		return Image{}, c.exceeded(Platforms, what, "the index exceeds the limit of %d images", maxPlatforms)
 	case err != nil:
 		return Image{}, untrue(what, "%s sent %v", repository.Host, err)
 	}

@@ -123,11 +123,11 @@ func (l *list) read(ctx context.Context, prefix string) error {
 		l.client.options.Listed(l.repository.String(), l.count.Tags)
 		switch {
 		case l.count.Tags > maxTags:
-			return l.client.exceeded(ListTags, l.what, "the list has more than %d tags, which is the limit", maxTags)
+			return l.client.exceeded(ListTags, l.what, "the list exceeds the limit of %d tags", maxTags)
 		case next == nil || prefix != "" && past(l.last, prefix):
 			return nil
 		case l.pages >= maxPages:
-			return l.client.exceeded(ListPages, l.what, "the list has more than %d pages, which is the limit; %d tags so far", maxPages, l.count.Tags)
+			return l.client.exceeded(ListPages, l.what, "the list exceeds the limit of %d pages; %d tags so far", maxPages, l.count.Tags)
 		case next.Encode() == query.Encode():
 			return untrue(l.what, "page %d of the list names itself as the next one", l.pages)
 		}
@@ -191,7 +191,7 @@ func (l *list) page(ctx context.Context, query url.Values) (url.Values, error) {
 	case errors.Is(err, errNotAList):
 		return nil, untrue(l.what, "%s sent a list that cannot be read", l.host.name)
 	case err != nil && l.left <= 0:
-		return nil, l.client.exceeded(ListBytes, l.what, "the list is longer than %d bytes, which is the limit; %d tags on %d pages so far", maxListBytes, l.count.Tags, l.pages+1)
+		return nil, l.client.exceeded(ListBytes, l.what, "the list exceeds the limit of %d bytes; %d tags on %d pages so far", maxListBytes, l.count.Tags, l.pages+1)
 	case err != nil:
 		return nil, reply.unread(err, ListBytes)
 	}

@@ -161,7 +161,7 @@ func (e *endpoint) check(format notification.Format, repositories []tagspec.Repo
 			checked++
 		}
 	}
-	text := fmt.Sprintf("%d of %d repositories are checked", checked, len(repositories))
+	text := fmt.Sprintf("checking %d of %d repositories", checked, len(repositories))
 	if checked == 0 {
 		return Ignored, text
 	}
@@ -177,7 +177,7 @@ func (e *endpoint) tell(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if text != "" && text != e.said {
-		e.Log.Error(err, "push notifications are refused until the secrets can be read")
+		e.Log.Error(err, "cannot read the webhook secrets; refusing push notifications until then")
 	}
 	e.said = text
 }

@@ -204,7 +204,7 @@ func newRootCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lockstep-sync [flags] [-- COMMAND ARGS…]",
 		Short: "Keep a pod's files in step with ConfigMaps and Secrets, and the application in step with the files",
-		Long: "Keeps a directory equal to ConfigMaps, Secrets or a mounted directory. The agent stages and checks each change,\n" +
+		Long: "Keeps a directory in sync with ConfigMaps, Secrets or a mounted directory. The agent stages and checks each change,\n" +
 			"publishes it in one step, notifies the application and queries it. With a command after --, the agent is its parent process.\n\n" +
 			"It can replace another program, with that program's command line and variables: start it under the program's name,\n" +
 			"or as \"lockstep-sync NAME\", which lists them with --help:\n\n" + strings.TrimSuffix(predecessorTable(), "\n"),

@@ -116,7 +116,7 @@ func Of(s Status, stalled time.Duration) Health {
 			return h
 		}
 	}
-	return Health{Unknown, "its status does not show how the rollout goes"}
+	return Health{Unknown, "its status doesn't show the rollout's progress"}
 }
 
 // HasOlderPods reports whether a pod of an earlier template may still run. Without

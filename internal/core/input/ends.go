@@ -9,7 +9,7 @@ func Ends(r Reason) string {
 	case QuietWindow:
 		return "a quiet window without changes, or the end of the maximum delay"
 	case Held:
-		return "lockstep release of the held object"
+		return "the end of the hold (lockstep release)"
 	case Paused:
 		return "a resume, for example with kubectl rollout resume"
 	case AwaitsPods:

@@ -238,7 +238,7 @@ func FollowExplanations() []Explanation {
 		{Evicted, "Every pod is newer than the change."},
 		{Refreshed, "Lockstep touched the pods, so the kubelets refresh the mounted files at once. Containers aren't restarted."},
 		{NotRefreshable, "A changed source isn't mounted, or is read as environment variables or by `subPath`. Only a restart loads it: use `evict` or `template`."},
-		{TooManySources, "The workload uses or lists more than Lockstep follows for one workload. The message names the limit, and docs/reference/limits.md lists all limits. Lockstep leaves the workload alone until it uses or lists less. On a revisioned object: a revision in the namespace names so many sources that Lockstep can't tell whether it uses this one. Lockstep doesn't add owners, and Kubernetes deletes an object that has owners with the last of them."},
+		{TooManySources, "The workload uses or lists more than Lockstep follows for one workload. The message names the limit, and docs/reference/limits.md lists all limits. Lockstep leaves the workload alone until it uses or lists less. On a revisioned object: a revision in the namespace names so many sources that Lockstep can't tell whether it uses this one. Lockstep doesn't add owners, and Kubernetes deletes an object that has owners when its last owner is deleted."},
 		{RecordTooNew, "A newer version of Lockstep wrote the workload's record in a format that this version can't read. Lockstep leaves the record as it is and doesn't roll out the workload. Run the newer version again."},
 		{RecordFull, "The namespace's workloads use all the space that one namespace can have in a part of the record, or that part is full. This workload came last, or needs more space than before. Lockstep leaves it alone until there is room: delete workloads that you don't need, or let them follow fewer sources."},
 		{RecordUnwritable, "Lockstep can't write one of the record's ConfigMaps (`lockstep-state-NN`). The event on it, `/readyz?verbose` and the log explain why. Lockstep follows the workloads in it from memory, and tries again. If the controller restarts before that succeeds, it forgets the versions that were delivered in the meantime. Other workloads aren't affected."},
@@ -257,15 +257,15 @@ func FollowExplanations() []Explanation {
 // ImageExplanations are the reasons of following images.
 func ImageExplanations() []Explanation {
 	return []Explanation{
-		{Unresolved, "Lockstep doesn't know yet which digest the container's annotation stands for, or the registry refused the last request, which an event reports. The image stays as it is."},
+		{Unresolved, "Lockstep doesn't know yet which digest the container's annotation resolves to, or the registry refused the last request, which an event reports. The image stays as it is."},
 		{Unpinned, "The pod template doesn't contain a digest of the repository and tags in the container's annotation. Lockstep pins the image."},
 		{Pinned, "Another writer, such as a user or a pipeline, chose the image's digest. It stays until the tag has another digest."},
-		{Enforced, "Another writer chose the image's digest, and the workload has the annotation `lockstep.dev/enforce: \"true\"`. Lockstep replaces it with the digest that the container's annotation stands for."},
+		{Enforced, "Another writer chose the image's digest, and the workload has the annotation `lockstep.dev/enforce: \"true\"`. Lockstep replaces it with the digest that the container's annotation resolves to."},
 		{Accepted, "The pod template doesn't contain the newest digest, and stays as it is until the tag has another one: a user accepted the reverted image with `lockstep release`, or the new digest was only observed. A forced `lockstep roll` rolls out the newest digest."},
 		{Contested, "Another writer reverted the image for the third time within an hour. Lockstep doesn't pin it again until the annotation or the tag's digest changes, or you run `lockstep release`. The event contains the rule that makes Argo CD ignore the field."},
-		{Quarantined, "The rollout of this digest failed here, and Lockstep restored the previous one. Lockstep tries the tag's next digest. `lockstep release` allows this one again."},
-		{PutBack, "The rollout of a digest failed, and Lockstep restored the last digest that was healthy here."},
-		{RolloutFailed, "The rollout of the current version failed, and the version stays. Lockstep doesn't revert configuration. It restores an image unless configuration was delivered together with it, or it doesn't know a digest that was healthy here. Fix the source, or push another image."},
+		{Quarantined, "The rollout of this digest failed for this workload, and Lockstep restored the previous one. Lockstep tries the tag's next digest. `lockstep release` allows this one again."},
+		{PutBack, "The rollout of a digest failed, and Lockstep restored the last digest that was healthy for this workload."},
+		{RolloutFailed, "The rollout of the current version failed, and the version stays. Lockstep doesn't revert configuration. It restores an image unless configuration was delivered together with it, or it doesn't know a digest that was healthy for this workload. Fix the source, or push another image."},
 		{ImagesOff, "The workload requests images, and the controller runs without following them."},
 	}
 }
@@ -273,7 +273,7 @@ func ImageExplanations() []Explanation {
 // RevisionExplanations are the reasons of keeping configuration with revisions.
 func RevisionExplanations() []Explanation {
 	return []Explanation{
-		{Attached, "The revisions that use the object became its owners. Kubernetes deletes it with the last of them."},
+		{Attached, "The revisions that use the object became its owners. Kubernetes deletes it when its last owner is deleted."},
 		{AlreadyAttached, "Every revision that uses the object already owns it."},
 		{WouldAttach, "Observe mode: Lockstep would have added owners."},
 		{AttachFailed, "The API server refused the owners, and Lockstep tries again."},

@@ -40,10 +40,10 @@ func TestOfWorkload(t *testing.T) {
 		"Auto":    {"there is something to follow", review.Workload{Annotations: set(settings.Reload, "auto"), Refs: []podrefs.Ref{mounted}}, nil},
 		"Windows": {"when workloads roll", review.Workload{Annotations: set(settings.Window, "0 2 * * 1-5 2h; 0 0 * * 6 24h UTC"), Namespace: set(settings.Window, "never")}, nil},
 		"NoWindow": {"a duration is missing", review.Workload{Annotations: set(settings.Window, "0 2 * * *")}, []string{
-			`error InvalidValue annotations: annotation lockstep.dev/window: "0 2 * * *" is not understood: "0 2 * * *" has 5 fields: write five fields of a cron expression, a duration and…; accepted: a cron expression, a duration and a time zone, such as 0 2 * * 1-5 2h Europe/Berlin, or always`,
+			`error InvalidValue annotations: annotation lockstep.dev/window: "0 2 * * *" isn't valid: "0 2 * * *" has 5 fields: write five fields of a cron expression, a duration and…; accepted: a cron expression, a duration and a time zone, such as 0 2 * * 1-5 2h Europe/Berlin, or always`,
 		}},
 		"After": {"it is no name", review.Workload{Annotations: set(settings.After, "db")}, []string{
-			`error InvalidValue annotations: annotation lockstep.dev/after: "db" is not understood: "db" isn't KIND/NAME; accepted: up to 8 workloads in the same namespace, such as deployment/db, statefulset/cache`,
+			`error InvalidValue annotations: annotation lockstep.dev/after: "db" isn't valid: "db" isn't KIND/NAME; accepted: up to 8 workloads in the same namespace, such as deployment/db, statefulset/cache`,
 		}},
 		"Misspelt": {"a letter is missing", review.Workload{Annotations: set("lockstep.dev/relod", "auto")}, []string{
 			"error UnknownKey annotations: annotation lockstep.dev/relod is unknown and has no effect; did you mean lockstep.dev/reload?",
@@ -78,8 +78,8 @@ func TestOfWorkload(t *testing.T) {
 			"warning WrittenByLockstep template annotations: annotation lockstep.dev/inputs is written by Lockstep: leave it out",
 		}},
 		"Values": {"each value that the controller does not understand", review.Workload{Annotations: map[string]string{settings.Quiet: "10", settings.Strategy: "restart"}}, []string{
-			`error InvalidValue annotations: annotation lockstep.dev/quiet: "10" is not understood; accepted: a non-negative duration such as 10s or 2m`,
-			`error InvalidValue annotations: annotation lockstep.dev/strategy: "restart" is not understood; accepted: template, evict or refresh`,
+			`error InvalidValue annotations: annotation lockstep.dev/quiet: "10" isn't valid; accepted: a non-negative duration such as 10s or 2m`,
+			`error InvalidValue annotations: annotation lockstep.dev/strategy: "restart" isn't valid; accepted: template, evict or refresh`,
 		}},
 		"Images": {"specs, platforms and containers", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{
 			settings.ImagePrefix + "web": "nginx", settings.ImagePrefix + "wbe": "nginx:1", settings.PlatformPrefix + "other": "linux/arm64",
@@ -111,7 +111,7 @@ func TestOfWorkload(t *testing.T) {
 			"warning Contradiction annotations: annotation lockstep.dev/enforce has no effect without image.lockstep.dev/CONTAINER",
 		}},
 		"EnforceMaybe": {"neither true nor false", review.Workload{Containers: []string{"web"}, Annotations: map[string]string{settings.Enforce: "maybe", settings.ImagePrefix + "web": "nginx:1"}}, []string{
-			`error InvalidValue annotations: annotation lockstep.dev/enforce: "maybe" is not understood; accepted: true or false`,
+			`error InvalidValue annotations: annotation lockstep.dev/enforce: "maybe" isn't valid; accepted: true or false`,
 		}},
 		"EnforceLabel": {"a label is not read", review.Workload{Labels: set(settings.Enforce, "true")}, []string{
 			"error MisplacedKey labels: label lockstep.dev/enforce has no effect on a Deployment; it belongs in the annotations of a workload",
@@ -144,13 +144,13 @@ func TestOfOthers(t *testing.T) {
 	}{
 		"Namespace": {"what a namespace can say", review.OfNamespace(map[string]string{settings.Reload: "auto", settings.Observe: "true"}, nil, commandline.Nearest), nil},
 		"NamespaceWrong": {"a list is for workloads", review.OfNamespace(map[string]string{settings.Reload: "configmap/a", settings.Observe: "yes", settings.Quiet: "1s"}, nil, commandline.Nearest), []string{
-			`error InvalidValue annotations: annotation lockstep.dev/observe: "yes" is not understood; accepted: true or false`,
+			`error InvalidValue annotations: annotation lockstep.dev/observe: "yes" isn't valid; accepted: true or false`,
 			"error MisplacedKey annotations: annotation lockstep.dev/quiet has no effect on a Namespace; it belongs in the annotations of a workload",
-			`error InvalidValue annotations: annotation lockstep.dev/reload: "configmap/a" is not understood; accepted: auto or never`,
+			`error InvalidValue annotations: annotation lockstep.dev/reload: "configmap/a" isn't valid; accepted: auto or never`,
 		}},
 		"Source": {"what a source can say", review.OfSource("ConfigMap", map[string]string{settings.Reload: "never", settings.Hold: "audit"}, set(settings.Revisioned, "true"), commandline.Nearest), nil},
 		"SourceWrong": {"a list is for workloads", review.OfSource("Secret", set(settings.Reload, "true"), set(settings.Revisioned, "yes"), commandline.Nearest), []string{
-			`error InvalidValue annotations: annotation lockstep.dev/reload: "true" is not understood; accepted: auto, match or never`,
+			`error InvalidValue annotations: annotation lockstep.dev/reload: "true" isn't valid; accepted: auto, match or never`,
 			`error InvalidValue labels: label lockstep.dev/revisioned: "yes" has no effect; accepted: true`,
 		}},
 		"Service": {"what Lockstep does not look at", review.OfOther("Service", set(settings.ImagePrefix+"web", "nginx:1"), nil, commandline.Nearest), []string{

@@ -29,7 +29,7 @@ func TestImages(t *testing.T) {
 		"EmptyPlatform":    {reason: "an empty one is a mistake", annotations: map[string]string{web: "nginx:1", webPlatform: ""}, platform: "linux/amd64", refused: []string{webPlatform}},
 		"BadSpec":          {reason: "one bad annotation does not block the others", annotations: map[string]string{web: "nginx", side: "side:1"}, want: []string{"side side:1 "}, refused: []string{web + `: "nginx" doesn't name a tag`}},
 		"Digest":           {reason: "a digest never changes", annotations: map[string]string{web: "nginx@sha256:" + strings.Repeat("a", 64)}, refused: []string{"names a digest"}},
-		"BadPlatform":      {reason: "another platform is no guess to make", annotations: map[string]string{web: "nginx:1", webPlatform: "arm64"}, refused: []string{webPlatform + `: "arm64" is not understood`}},
+		"BadPlatform":      {reason: "another platform is no guess to make", annotations: map[string]string{web: "nginx:1", webPlatform: "arm64"}, refused: []string{webPlatform + `: "arm64" isn't valid`}},
 		"PlatformAlone":    {reason: "there is nothing to choose from", annotations: map[string]string{webPlatform: "linux/arm64"}, refused: []string{"has no effect without " + web}},
 		"TwoBad":           {reason: "each is told of, in one order", annotations: map[string]string{web: "nginx", side: "side"}, refused: []string{side, web}},
 		"HostileIsRefused": {reason: "a pasted text does not fill the event", annotations: map[string]string{web: strings.Repeat("x", 5000) + ":1"}, refused: []string{"longer than"}},

@@ -28,7 +28,7 @@ func TestLimit(t *testing.T) {
 		says        string // in TooMany or a mistake
 	}{
 		"Reload":     {"a list that is too long", map[string]string{settings.Reload: long}, "lockstep.dev/reload is longer than 20 KiB"},
-		"Quiet":      {"another value that is too long", map[string]string{settings.Quiet: long}, "is not understood"},
+		"Quiet":      {"another value that is too long", map[string]string{settings.Quiet: long}, "isn't valid"},
 		"Image":      {"an image that is too long", map[string]string{settings.ImagePrefix + "app": "app:" + long}, "take more than 16 KiB"},
 		"LongImage":  {"an image that is too long for its parser", map[string]string{settings.ImagePrefix + "app": "app:" + long[:2000]}, "image.lockstep.dev/app"},
 		"LongImages": {"images that are too long together", many(128, settings.ImagePrefix+"c", "app:"+long[:1000]), "take more than 16 KiB"},

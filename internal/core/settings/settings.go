@@ -104,7 +104,7 @@ func (p Problem) String() string {
 	if p.Why != "" {
 		why = ": " + Shorten(p.Why)
 	}
-	return fmt.Sprintf("annotation %s: %q is not understood%s; accepted: %s", p.Key, Shorten(p.Value), why, p.Accepted)
+	return fmt.Sprintf("annotation %s: %q isn't valid%s; accepted: %s", p.Key, Shorten(p.Value), why, p.Accepted)
 }
 
 // Defaults are the settings of the whole controller.

@@ -26,7 +26,7 @@ const (
 	insteadOfJob     = "Lockstep doesn't run a Job again; the next Job reads the current content"
 	insteadOfCronJob = "Lockstep doesn't start a Job when content changes; the next scheduled Job reads the current content"
 	insteadOfClass   = "Lockstep doesn't follow SecretProviderClasses"
-	insteadOfPause   = "Lockstep doesn't pause Deployments; " + settings.Quiet + " gathers changes before a rollout, and " + settings.Window + " limits when one may start"
+	insteadOfPause   = "Lockstep doesn't pause Deployments; " + settings.Quiet + " collects changes before a rollout, and " + settings.Window + " limits when one may start"
 	insteadOfPaused  = "Lockstep doesn't resume Deployments that Reloader paused; do it with \"kubectl rollout resume\""
 	insteadOfRestart = "Lockstep changes the pod template and doesn't write restartAt; " + settings.Strategy + ": evict replaces pods and leaves the template alone"
 	insteadOfSearch  = "Lockstep can't combine search for one kind of source with auto for the other kind; list these sources"

@@ -50,7 +50,7 @@ func (e *events) report(log logr.Logger) func(missing []access.Permission) {
 			return
 		}
 		refused.Do(func() {
-			log.Info("no events are written, because the role does not allow it; this log contains their text", "permission", missing[0].String())
+			log.Info("cannot write events, because the role does not allow it; this log contains their text", "permission", missing[0].String())
 		})
 	}
 }

@@ -96,12 +96,12 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	if err != nil {
 		return err
 	}
-	log.Info("in the place of kube-image-deployer", "watchKey", o.Words.Key, "namespace", o.Namespace, "platform", o.Words.Platform,
+	log.Info("running as a replacement for kube-image-deployer", "watchKey", o.Words.Key, "namespace", o.Namespace, "platform", o.Words.Platform,
 		"interval", o.Interval.String(), "ttl", o.TTL.String(), "slack", p.slack != nil)
 	err = server.Run(ctx, server.Options{
 		Config: config, Log: log, MetricsAddr: o.MetricsAddr, ProbeAddr: o.ProbeAddr, Metrics: p.metrics, LeaseDuration: 15 * time.Second, Ready: p.ready,
 		Unserved: func(err error) {
-			log.Error(err, "a port is not served, and everything else works; set METRICS_ADDR or PROBE_ADDR to a free address, or to 0 for none")
+			log.Error(err, "cannot serve a port, and everything else works; set METRICS_ADDR or PROBE_ADDR to a free address, or to 0 for none")
 		},
 	}, p.setup)
 	p.slack.Flush(ctx)
@@ -141,7 +141,7 @@ func newParts(o Options, c client.WithWatch, log logr.Logger, env run.Environmen
 		config := notice.Plain(notice.Hidden(o.SlackWebhook), o.SlackPrefix)
 		p.slack = notify.New(notify.Options{
 			Config: &config, Now: env.Now,
-			Report: func(err error) { log.Error(err, "Slack is not notified") },
+			Report: func(err error) { log.Error(err, "cannot notify Slack") },
 		})
 	}
 	return p, nil

@@ -48,7 +48,7 @@ func (o Options) MaxDelay() time.Duration {
 
 // Usage is what --help prints.
 const Usage = `kubernetes-reloader: roll the workloads of a namespace when the ConfigMaps and
-Secrets that they name change. This is Lockstep in the place of the original.
+Secrets that they name change. This is Lockstep, running as a replacement for the original.
 
 Options:
   --namespace                         namespace to watch                                   [required]

@@ -76,7 +76,7 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	env.BoundGarbage()
 	p := newParts(o, c, log, env.Now)
 	p.notifier = env.Notifier(log, p.metrics)
-	log.Info("in the place of kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
+	log.Info("running as a replacement for kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
 	err = server.Run(ctx, server.Options{
 		Config: config, Log: log, MetricsAddr: fmt.Sprintf(":%d", o.Port), ProbeAddr: "0", Metrics: p.metrics, LeaseDuration: 15 * time.Second,
 	}, p.setup)
@@ -116,7 +116,7 @@ func newParts(o Options, c client.WithWatch, log logr.Logger, now func() time.Ti
 	})
 	p.records = ledger.NewLegacy(c, p.cache, ledger.LegacyOptions{
 		Namespace: o.Namespace, Name: o.StateName, Words: p.words, Now: p.now,
-		Report: func(err error) { log.Error(err, "the state has a problem") },
+		Report: func(err error) { log.Error(err, "cannot read or write the state") },
 		Status: func(s mirror.Sync) { run.ReportStatus(log, s) },
 	})
 	return p

@@ -112,7 +112,7 @@ func (f *WatchFlags) bind(fs *pflag.FlagSet) {
 func (f *ProcessFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.LogFormat, "log-format", "", "format of log lines: json, or text if empty")
 	fs.StringVar(&f.LogLevel, "log-level", "info", "lowest level that is logged: trace, debug, info, warning, error, fatal or panic")
-	fs.BoolVar(&f.HA, "enable-ha", false, "run beside other replicas: one works; needs POD_NAME and POD_NAMESPACE")
+	fs.BoolVar(&f.HA, "enable-ha", false, "use leader election: one replica is active, the others stand by; needs POD_NAME and POD_NAMESPACE")
 	fs.BoolVar(&f.Pprof, "enable-pprof", false, "serve profiles at --pprof-addr")
 	fs.StringVar(&f.PprofAddr, "pprof-addr", ":6060", "address of the profiles")
 	fs.StringVar(&f.MetricsAddr, "metrics-addr", ":9090", "address that serves /metrics, /live, /healthz and /readyz (new in Lockstep)")

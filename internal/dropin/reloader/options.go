@@ -84,7 +84,7 @@ func Parse(args []string, lookup func(string) (string, bool)) (Options, error) {
 func Usage() string {
 	_, fs := newFlags()
 	return "reloader: reload workloads when the ConfigMaps and Secrets that they use change.\n" +
-		"This is Lockstep in the place of Stakater Reloader.\n\nOptions:\n" + fs.FlagUsages()
+		"This is Lockstep, running as a replacement for Stakater Reloader.\n\nOptions:\n" + fs.FlagUsages()
 }
 
 func (o *Options) warn(format string, args ...any) {

@@ -83,7 +83,7 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 		ctrlmetrics.RegisterRESTClientMetrics(ctrlmetrics.MetricRequestLatency)
 	}
 	p := newParts(o, c, log, env)
-	log.Info("in the place of Stakater Reloader", "version", env.Version, "strategy", o.Reload.Strategy, "autoReloadAll", o.Reload.AutoAll,
+	log.Info("running as a replacement for Stakater Reloader", "version", env.Version, "strategy", o.Reload.Strategy, "autoReloadAll", o.Reload.AutoAll,
 		"namespaces", o.Engine.Scope.Namespaces, "highAvailability", o.Process.HA, "alerts", p.alerts != nil, "webhook", p.webhook != nil)
 	err = server.Run(ctx, p.server(config), p.setup)
 	for _, n := range p.notifiers() {
@@ -114,14 +114,14 @@ func newParts(o Options, c client.WithWatch, log logr.Logger, env run.Environmen
 	p.events = announce.NewCoreAnnouncer(c, Name, p.metrics)
 	p.notifier = env.Notifier(log, p.metrics)
 	var err error
-	if p.alerts, err = newAlerts(o.Alert, notify.Options{Now: env.Now, Report: p.failing("alerts are not sent")}); err != nil {
-		log.Error(err, "alerts are not sent")
+	if p.alerts, err = newAlerts(o.Alert, notify.Options{Now: env.Now, Report: p.failing("cannot send alerts")}); err != nil {
+		log.Error(err, "cannot send alerts")
 	}
 	d := reloader.Dependencies{
 		Client: c, Tell: p.tell, Report: p.report, Metrics: reloader.NewMetrics(p.metrics, o.ByNamespace), Log: log, Now: env.Now,
 	}
 	if u := notice.Hidden(o.Reload.WebhookURL); u != "" {
-		p.webhook = newWebhook(u, notify.Options{Now: env.Now, Report: p.failing("the webhook is not called"), Answered: p.answered})
+		p.webhook = newWebhook(u, notify.Options{Now: env.Now, Report: p.failing("cannot call the webhook"), Answered: p.answered})
 		d.Webhook = func() { call(p.webhook) }
 	}
 	p.engine = reloader.New(o.Engine, d)
@@ -178,7 +178,7 @@ func (p *parts) describe(ctx context.Context) error {
 		return nil
 	}
 	if err := p.options.writeMetaInfo(ctx, p.client, p.version); err != nil && ctx.Err() == nil {
-		warn(p.log, "the meta-info is not written", "err", err.Error())
+		warn(p.log, "cannot write the meta-info", "err", err.Error())
 	}
 	return nil
 }

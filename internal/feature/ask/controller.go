@@ -19,11 +19,11 @@ const (
 type Controller struct {
 	// State is "running", "down" or "not known".
 	State string `json:"state"`
-	// Since is the time since when it is down, omitted while it runs.
+	// Since is the time of the leader's last lease renewal, omitted unless the controller is down.
 	Since *time.Time `json:"since,omitempty"`
 	// Version is the version of the controller that last wrote the record.
 	Version string `json:"version,omitempty"`
-	// Note explains the state.
+	// Note is an explanation of the state.
 	Note string `json:"note,omitempty"`
 	// NoneFound is true when there is no trace of a controller: it may be in another namespace.
 	NoneFound bool `json:"-"`

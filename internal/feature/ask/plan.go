@@ -35,7 +35,7 @@ const (
 type Plan struct {
 	Workloads []PlannedWorkload `json:"workloads"`
 	Sources   []PlannedSource   `json:"sources"`
-	// Others counts the objects of kinds that Lockstep doesn't use.
+	// Others is the number of objects of each kind that Lockstep doesn't use.
 	Others map[string]int `json:"others,omitempty"`
 	// Notes are messages about objects that could not be read, and the assumptions made instead.
 	Notes []string `json:"notes,omitempty"`
@@ -157,7 +157,7 @@ func (p *prospect) would(was, will rollouts.Decision) (would Would, because stri
 	case isIgnored(was) && !isIgnored(will) && will.Verb == rollouts.Remember:
 		return WouldFollow, will.Message + "; the running versions become the baseline"
 	case !isIgnored(was) && isIgnored(will):
-		return WouldUnfollow, "no annotation requests to follow it any more"
+		return WouldUnfollow, "no annotation enables following it any more"
 	}
 	return byVerb(will), p.detail(was, will)
 }
@@ -190,7 +190,7 @@ func (p *prospect) detail(was, will rollouts.Decision) string {
 	case will.Reason == input.InStep:
 		text = "the files don't change anything that it uses"
 	case isIgnored(will):
-		text = "no annotation requests to follow it"
+		text = "no annotation enables following it"
 	case will.Verb == rollouts.Observe:
 		text = "observe mode: " + text
 	case will.Verb == rollouts.RollOut, will.Verb == rollouts.Evict, will.Verb == rollouts.Refresh:
@@ -206,7 +206,7 @@ func (p *prospect) detail(was, will rollouts.Decision) string {
 func (p *prospect) starts(will rollouts.Decision) string {
 	switch {
 	case isIgnored(will):
-		return "it is new, and no annotation requests to follow it"
+		return "it is new, and no annotation enables following it"
 	case will.Verb == rollouts.Remember:
 		return "it is new; follows " + will.Message
 	}

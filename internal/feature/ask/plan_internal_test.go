@@ -81,7 +81,7 @@ func TestRow(t *testing.T) {
 		"Refresh":       {"no pod restarts", prospect{before: before, after: gathered(t, "app", strategy(settings.StrategyRefresh), due(app))}, PlannedWorkload{Would: WouldRefresh, Reason: input.Refreshed, Because: change + ", after the quiet window"}},
 		"Observe":       {"people are only told", prospect{before: before, after: gathered(t, "app", observe, due(app))}, PlannedWorkload{Would: WouldNothing, Reason: input.WouldReload, Because: "observe mode: " + change}},
 		"Deleting":      {"it goes", prospect{before: before, after: gathered(t, "app", deleting)}, PlannedWorkload{Would: WouldNothing, Reason: input.NotFollowed, Because: "it is being deleted"}},
-		"NewUnasked":    {"a workload that nothing asks for", prospect{after: gathered(t, "app", nil)}, PlannedWorkload{Would: WouldStart, Reason: input.NotFollowed, Because: "it is new, and no annotation requests to follow it"}},
+		"NewUnasked":    {"a workload that nothing asks for", prospect{after: gathered(t, "app", nil)}, PlannedWorkload{Would: WouldStart, Reason: input.NotFollowed, Because: "it is new, and no annotation enables following it"}},
 		"Masked":        {"digests that mean nothing to others are not shown", prospect{before: before, after: gathered(t, "app", nil, due(db)), assumed: []input.ID{db}}, PlannedWorkload{Would: WouldRoll, Reason: input.Reloaded, Because: "secret/db (not visible to you), after the quiet window", Estimate: true}},
 	}
 	for name, tc := range cases {

@@ -30,7 +30,7 @@ type SourceExplanation struct {
 	ChangedBy string `json:"changedBy,omitempty"`
 	// ChangedAt is the time of the last write, if its managed fields show that.
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
-	// Owners are the owners of the object. Kubernetes deletes it with the last of them.
+	// Owners are the owners of the object. Kubernetes deletes it when its last owner is deleted.
 	Owners []string `json:"owners,omitempty"`
 	Flow
 	// Settings are the Lockstep annotations of the object.
@@ -53,8 +53,8 @@ type SourceExplanation struct {
 // SourceUser is a workload that follows the source.
 type SourceUser struct {
 	Workload string `json:"workload"`
-	// State is the controller's decision. It is an estimate if the controller has the workload in
-	// step although the current version isn't the delivered one.
+	// State is the controller's decision. It is an estimate if the controller last decided InStep
+	// although the current version differs from the delivered one.
 	State Report `json:"state"`
 	// Delivered is the last delivered version.
 	Delivered string `json:"delivered"`

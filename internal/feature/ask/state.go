@@ -41,7 +41,7 @@ type Report struct {
 	Reason string `json:"reason"`
 	// Message is the controller's explanation.
 	Message string `json:"message,omitempty"`
-	// Since is the time since when it applies, omitted if that isn't known.
+	// Since is the time at which the state began, omitted if that isn't known.
 	Since *time.Time `json:"since,omitempty"`
 	// Next is the time at which the controller checks again, omitted if only an event can change the
 	// state.

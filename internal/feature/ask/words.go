@@ -123,18 +123,18 @@ func (e *SourceExplanation) NoUsers() string {
 	if e.RecordHidden {
 		return "the list of workloads that follow it is " + NotVisible
 	}
-	return "no workload on record follows it"
+	return "the record doesn't list a workload that follows it"
 }
 
 // NoWorkload is why a list is empty.
 func (s Scope) NoWorkload() string {
 	switch {
 	case s.Selector != nil && !s.Selector.Empty():
-		return "no workload with these labels is followed"
+		return "Lockstep doesn't follow any workload with these labels"
 	case s.Namespace == "":
-		return "no workload is followed, and none requests it (" + settings.Reload + ": auto)"
+		return "Lockstep doesn't follow any workload, and no workload requests it (" + settings.Reload + ": auto)"
 	}
-	return "no workload is followed in this namespace, and none requests it (" + settings.Reload + ": auto); use -A to list all namespaces"
+	return "Lockstep doesn't follow any workload in this namespace, and no workload requests it (" + settings.Reload + ": auto); use -A to list all namespaces"
 }
 
 // NextReport is the decision whose end matters to the user: the estimate, where the controller has
@@ -259,7 +259,7 @@ func (u *ImageUse) HealthyWords() string { return images.Short(u.Healthy) }
 func (u *ImageUse) QuarantineWords() string {
 	words := ""
 	if len(u.Quarantined) > 0 {
-		words = "failed here: " + strings.Join(u.Quarantined, ", ")
+		words = "failed for this workload: " + strings.Join(u.Quarantined, ", ")
 	}
 	if u.Contested {
 		words = join(words, "another writer keeps restoring its image")

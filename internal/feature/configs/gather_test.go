@@ -476,7 +476,7 @@ func TestAssessWarns(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []input.Warning{
-		{Reason: input.InvalidAnnotation, Text: `configmap/app: annotation lockstep.dev/reload: "yes" is not understood; accepted: auto, match or never; it has no effect`},
+		{Reason: input.InvalidAnnotation, Text: `configmap/app: annotation lockstep.dev/reload: "yes" isn't valid; accepted: auto, match or never; it has no effect`},
 		{Reason: input.SourceUnknown, Text: "the annotation names secret/none, which does not exist"},
 	}
 	if diff := cmp.Diff(want, all.Warnings); diff != "" {

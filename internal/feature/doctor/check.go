@@ -95,7 +95,7 @@ func Decide(f Facts) []Check {
 	}
 }
 
-// Failed counts the problems, and the checks that could not be made.
+// Failed counts the problems, and the checks that could not be run.
 func Failed(all []Check) (problems, unknown int) {
 	for _, c := range all {
 		switch c.Result {

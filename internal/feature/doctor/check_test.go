@@ -261,10 +261,10 @@ func TestDecide(t *testing.T) {
 			f.Sources.Exist, f.Workloads.All[0] = nil, workload(map[string]string{settings.Reload: "never"})
 		}, doctor.References, doctor.OK, nil},
 
-		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads.All[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave, which does not seem to run", "remove the annotations"}},
+		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads.All[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "Wave annotations, but Wave doesn't seem to be running", "remove the annotations"}},
 		"Both": {"both restart it", func(f *doctor.Facts) {
 			f.Workloads.All[0], f.Others.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
-		}, doctor.Reloaders, doctor.Problem, []string{"which runs", "deployment/wave in tools"}},
+		}, doctor.Reloaders, doctor.Problem, []string{"and Wave is running", "deployment/wave in tools"}},
 		"Beside": {"each has its own workloads", func(f *doctor.Facts) {
 			f.Others.Programs = []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
 		}, doctor.Reloaders, doctor.OK, []string{"Wave runs"}},

@@ -284,10 +284,10 @@ func (w Workload) sharers(runs map[string]bool, own string) (result Result, deta
 	result = OK
 	for _, tool := range w.Tools {
 		if runs[tool] {
-			result, details = Problem, append(details, fmt.Sprintf("%s also has annotations of %s, which runs", w, tool))
+			result, details = Problem, append(details, fmt.Sprintf("%s also has %s annotations, and %s is running", w, tool, tool))
 			continue
 		}
-		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s also has annotations of %s, which does not seem to run", w, tool))
+		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s also has %s annotations, but %s doesn't seem to be running", w, tool, tool))
 	}
 	if w.RolledOutBy != "" && w.RolledOutBy != own {
 		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s was last rolled out by the installation in namespace %s", w, w.RolledOutBy))

@@ -195,7 +195,7 @@ func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding
 	}
 	if v.Reason == input.PutBack {
 		f.ChangedAt = time.Time{}
-		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: Lockstep tries the next digest, and \"lockstep release\" allows this one again", short(o.Template.Has), health.Of(w.Status.Status, w.Stalled(o.Now)).Message)
+		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and the image is quarantined: Lockstep tries the next digest, and \"lockstep release\" allows this one again", short(o.Template.Has), health.Of(w.Status.Status, w.Stalled(o.Now)).Message)
 	}
 	if v.Reason == input.Enforced {
 		f.Why = fmt.Sprintf("another writer had chosen %s, and annotation %s replaces it", short(o.Template.Has), settings.Enforce)

@@ -32,7 +32,7 @@ func NewMetrics(r prometheus.Registerer, now func() time.Time) *Metrics {
 		}, []string{"registry", "kind", "code"}),
 		resolutions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_image_resolutions_total",
-			Help: "Checks for the digest that an annotation stands for, by registry and result: success, or an error (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries beyond the limit, which Lockstep doesn't query, are called other.",
+			Help: "Checks for the digest that an annotation resolves to, by registry and result: success, or an error (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries beyond the limit, which Lockstep doesn't query, are called other.",
 		}, []string{"registry", "result"}),
 		success: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "lockstep_registry_last_success_timestamp_seconds",

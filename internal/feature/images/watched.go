@@ -204,11 +204,11 @@ func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspe
 // refuse forgets the query of a container that would be one too many, or whose registry would.
 func (i *Inputs) refuse(key kube.Key, host string, q *watched, bound registry.Bound) answer {
 	i.options.Exceeded(bound)
-	why := fmt.Sprintf("already come from %d other registries, which is the limit; use fewer", mostHosts)
+	limit := fmt.Sprintf("%d registries; use fewer", mostHosts)
 	if bound == registry.NamespaceImages {
-		why = fmt.Sprintf("are already %d others, which is the limit; follow fewer, or use another namespace", mostImages)
+		limit = fmt.Sprintf("%d images; follow fewer, or use another namespace", mostImages)
 	}
-	*q = watched{refused: true, problem: fmt.Sprintf("%s is not queried: the images of namespace %s %s", host, key.Namespace, why)}
+	*q = watched{refused: true, problem: fmt.Sprintf("%s is not queried: namespace %s has reached the limit of %s", host, key.Namespace, limit)}
 	return answer{refused: true, problem: q.problem}
 }
 

@@ -108,8 +108,8 @@ func TestBoundsOfANamespace(t *testing.T) {
 		says  string
 		bound registry.Bound
 	}{
-		"registries": {mostHosts, "r%d.example/app:1", "r32.example is not queried: the images of namespace shop already come from 32 other registries, which is the limit", registry.NamespaceHosts},
-		"images":     {mostImages, "r.example/app-%d:1", "r.example is not queried: the images of namespace shop are already 2000 others, which is the limit", registry.NamespaceImages},
+		"registries": {mostHosts, "r%d.example/app:1", "r32.example is not queried: namespace shop has reached the limit of 32 registries", registry.NamespaceHosts},
+		"images":     {mostImages, "r.example/app-%d:1", "r.example is not queried: namespace shop has reached the limit of 2000 images", registry.NamespaceImages},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,7 +195,7 @@ func TestForgottenRegistries(t *testing.T) {
 		t.Errorf("%d series, want that of the other registry", got)
 	}
 	if err := testutil.GatherAndCompare(r, strings.NewReader(`
-# HELP lockstep_image_resolutions_total Checks for the digest that an annotation stands for, by registry and result: success, or an error (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries beyond the limit, which Lockstep doesn't query, are called other.
+# HELP lockstep_image_resolutions_total Checks for the digest that an annotation resolves to, by registry and result: success, or an error (Unreachable, Denied, Missing, Limited, Broken, Untrue, TooLarge, NoMatch, NoPlatform, Shrunk). Registries beyond the limit, which Lockstep doesn't query, are called other.
 # TYPE lockstep_image_resolutions_total counter
 lockstep_image_resolutions_total{registry="other",result="TooLarge"} 1
 lockstep_image_resolutions_total{registry="stays",result="success"} 1

@@ -27,7 +27,7 @@ func warnings(o Observation, v Verdict, a answer) []input.Warning {
 			"annotation %s: %s; the image stays as it is", o.Request.Key(), a.problem)})
 	}
 	if v.Failed && v.Reason != input.PutBack && v.Standing != input.Due {
-		why := "Lockstep doesn't know a digest that was healthy here"
+		why := "Lockstep doesn't know a digest that was healthy for this workload"
 		if o.Trial.Mixed {
 			why = "configuration was delivered together with it, or the workload was not healthy before"
 		}
@@ -40,7 +40,7 @@ func warnings(o Observation, v Verdict, a answer) []input.Warning {
 // barredBy explains why an image isn't rolled out, and what to do about it.
 func barredBy(w *kube.Workload, o Observation, v Verdict) string {
 	if v.Bar == input.Quarantined {
-		return fmt.Sprintf("%s@%s is quarantined, because its rollout failed here; push another image, or allow it with \"lockstep release\"", v.To.Tag, versionOf(v.To).Short())
+		return fmt.Sprintf("%s@%s is quarantined, because its rollout failed for this workload; push another image, or allow it with \"lockstep release\"", v.To.Tag, versionOf(v.To).Short())
 	}
 	return fmt.Sprintf("another writer keeps restoring %s; make it ignore the field, with Argo CD by "+
 		"ignoreDifferences: [{group: %q, kind: %s, jqPathExpressions: ['%s']}] and the sync option RespectIgnoreDifferences=true, or remove the annotation %s",

@@ -20,7 +20,7 @@ func TestWarnings(t *testing.T) {
 	}{
 		"Nothing":     {reason: "all is well", change: given("2")},
 		"Mixed":       {reason: "configuration came with it", change: both(failing, func(o *Observation) { o.Trial.Mixed = true }), want: []string{"RolloutFailed configuration was delivered together with it"}},
-		"NoneHealthy": {reason: "there is nothing to put back", change: both(failing, func(o *Observation) { o.Memo.Healthy = Pin{} }), want: []string{"RolloutFailed Lockstep doesn't know a digest that was healthy here"}},
+		"NoneHealthy": {reason: "there is nothing to put back", change: both(failing, func(o *Observation) { o.Memo.Healthy = Pin{} }), want: []string{"RolloutFailed Lockstep doesn't know a digest that was healthy for this workload"}},
 		"PutBack":     {reason: "the decision tells of it", change: failing},
 		"Next":        {reason: "so does that to try another one", change: both(failing, func(o *Observation) { o.Found = pin("1.3", "3") })},
 		"Registry":    {reason: "the registry refused", change: given("2"), answer: answer{problem: "401"}, want: []string{"Unresolved annotation image.lockstep.dev/web: 401; the image stays as it is"}},

@@ -377,7 +377,7 @@ func (r *record) report(err error) {
 	}
 	r.wrote("record in "+r.namespace, err)
 	if said != r.said && err != nil {
-		r.Log.Error(err, "delivered versions aren't recorded, so a change while this process is down is found only where templates show it")
+		r.Log.Error(err, "cannot record delivered versions, so a change while this process is down is found only where templates show it")
 	}
 	r.said = said
 }

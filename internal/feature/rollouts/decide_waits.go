@@ -30,7 +30,7 @@ func notFollowed(s situation) (Decision, bool) {
 	}
 	message := "it doesn't use anything that can be followed"
 	if s.Intent.Mode != settings.Follow {
-		message = "no annotation requests to follow it"
+		message = "no annotation enables following it"
 	}
 	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: message}, len(s.Findings) == 0
 }

@@ -64,13 +64,13 @@ func note(d Decision) (text string, warning, ok bool) {
 	case input.Refreshed:
 		return "notified the kubelets to refresh mounted files for " + d.Message, false, true
 	case input.RecordTooNew:
-		return d.Message + "; Lockstep doesn't roll out the workload until that version runs again", true, true
+		return d.Message + ". Lockstep doesn't roll out the workload until that version runs again", true, true
 	case input.InvalidAnnotation, input.TooManySources:
-		return d.Message + "; Lockstep leaves the workload alone until you correct this", true, true
+		return d.Message + ". Lockstep leaves the workload alone until you correct it", true, true
 	case input.RecordFull:
-		return d.Message + "; Lockstep leaves the workload alone until there is room", true, true
+		return d.Message + ". Lockstep leaves the workload alone until there is room", true, true
 	case input.NoTemplate:
-		return d.Message + "; Lockstep can't follow the object", true, true
+		return d.Message + ". Lockstep can't follow the object", true, true
 	case input.StrategyOff, input.BeyondStrategy:
 		return "not rolled out: " + d.Message, true, true
 	case input.ImmutableReplaced:
@@ -144,7 +144,7 @@ func followingEvent(w *kube.Workload, in Observation) announce.Event {
 // effect describes the effect of a namespace setting that isn't understood.
 func effect(p settings.Problem) string {
 	if p.Key == settings.Observe {
-		return "; it counts as true until you correct this"
+		return "; it counts as true until you correct it"
 	}
 	return "; it has no effect"
 }

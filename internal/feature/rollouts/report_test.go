@@ -29,7 +29,7 @@ func TestEventsFor(t *testing.T) {
 	}{
 		"Reloaded":       {"a rollout is told", Decision{Verb: RollOut, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
 		"WouldReload":    {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "observe mode: would roll out m"},
-		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "leaves the workload alone until you correct this"},
+		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "leaves the workload alone until you correct it"},
 		"Held":           {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, true, "not rolled out: m"},
 		"UndoneBars":     {"a person has to act", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, true, "not rolled out: m. Pods that started since the change"},
 		"Evicting":       {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
@@ -85,8 +85,8 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	want := []string{
-		`InvalidAnnotation: namespace shop: annotation k: "v" is not understood; accepted: a; it has no effect`,
-		`InvalidAnnotation: namespace shop: annotation lockstep.dev/observe: "yes" is not understood; accepted: a; it counts as true until you correct this`,
+		`InvalidAnnotation: namespace shop: annotation k: "v" isn't valid; accepted: a; it has no effect`,
+		`InvalidAnnotation: namespace shop: annotation lockstep.dev/observe: "yes" isn't valid; accepted: a; it counts as true until you correct it`,
 		"InvalidAnnotation: annotation lockstep.dev/relaod is unknown and has no effect; known annotations: " + strings.Join(settings.ForWorkloads(), ", "),
 		"SourceUnknown: the annotation names secret/db, which does not exist",
 		"InvalidAnnotation: configmap/app: odd; it has no effect",

@@ -218,7 +218,7 @@ func (r *Reconciler) sourceReference(ctx context.Context, namespace string, id i
 	}
 	about, err := r.SourceReference(ctx, namespace, id)
 	if err != nil {
-		r.Log.Error(err, "a stop is not shown on its source", "source", id.String(), "namespace", namespace)
+		r.Log.Error(err, "cannot report a stop on its source", "source", id.String(), "namespace", namespace)
 	}
 	return about
 }

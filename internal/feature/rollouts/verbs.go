@@ -18,7 +18,7 @@ const (
 	// Hold: a change is due, and something forbids it.
 	Hold Verb = announce.ActionHold
 	// RollOut: the pod template is changed to the current versions.
-	RollOut Verb = "move"
+	RollOut Verb = "roll"
 	// Evict: pods that are older than the change are evicted, one at a time.
 	Evict Verb = "evict"
 	// Refresh: the pods are touched so the kubelets refresh their files.

@@ -38,7 +38,7 @@ func TestCommand(t *testing.T) {
 		"Index":    {reason: "every platform", args: []string{"-image", app, "-tag", "1.10", "-platform", "index"}, stdout: app + "@" + index + "\n"},
 		"Missing":  {reason: "no such tag", args: []string{"-image", app, "-tag", "7"}, stderr: "Error: digest of " + app + ":7: ", code: 1},
 		"NoMatch":  {reason: "no tag matches", args: []string{"-image", app, "-tag", "7.*"}, stderr: "none of 2 matches 7.*", code: 1},
-		"NoChild":  {reason: "no such platform", args: []string{"-image", app, "-tag", "1.10", "-platform", "linux/s390x"}, stderr: "not for linux/s390x", code: 1},
+		"NoChild":  {reason: "no such platform", args: []string{"-image", app, "-tag", "1.10", "-platform", "linux/s390x"}, stderr: "but not linux/s390x", code: 1},
 		"NoTag":    {reason: "an argument is missing", args: []string{"-image", app}, stderr: "-tag", code: 2},
 		"BadImage": {reason: "no image", args: []string{"-image", "A B", "-tag", "1"}, stderr: "Error: ", code: 2},
 	}

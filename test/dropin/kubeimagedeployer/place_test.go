@@ -119,7 +119,7 @@ func TestEvents(t *testing.T) {
 	s.Create(t, s.deployment("web", "app:latest"), s.deployment("broken", "missing:1"))
 	r := s.start(t)
 	s.awaitImages(t, "web", "app="+first)
-	awaitLog(t, r, "no events are written, because the role does not allow it; this log contains their text")
+	awaitLog(t, r, "cannot write events, because the role does not allow it; this log contains their text")
 	rolled, warned := s.inLog("web", "decided"), s.inLog("broken", "warns")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		return rolled.MatchString(r.Stderr()) && warned.MatchString(r.Stderr()), "the log has not both texts:\n" + r.Stderr()
@@ -144,7 +144,7 @@ func TestEvents(t *testing.T) {
 // inLog finds a line about a Deployment, and the text of the event that belongs to it.
 func (s *site) inLog(name, line string) *regexp.Regexp {
 	reason := map[string]string{"decided": "Reloaded", "warns": "Unresolved"}[line]
-	return regexp.MustCompile(fmt.Sprintf(`msg=%s workload=Deployment/%s/%s (?:verb=move )?reason=%s message="([^"]*)"`, line, s.Namespace, name, reason))
+	return regexp.MustCompile(fmt.Sprintf(`msg=%s workload=Deployment/%s/%s (?:verb=roll )?reason=%s message="([^"]*)"`, line, s.Namespace, name, reason))
 }
 
 // short is the beginning of an image's digest, as texts show it.

@@ -70,7 +70,7 @@ func TestSlack(t *testing.T) {
 	s.setImage(t, "web", "by-hand")
 	s.awaitImages(t, "web", "app="+first)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // that the API server has answered
-		n := strings.Count(r.Stderr(), s.Namespace+"/web verb=move")
+		n := strings.Count(r.Stderr(), s.Namespace+"/web verb=roll")
 		return n == 2, fmt.Sprintf("the log shows %d rollouts, want 2:\n%s", n, r.Stderr())
 	})
 	stop(t, r)

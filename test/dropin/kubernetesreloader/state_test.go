@@ -139,12 +139,12 @@ func TestKilledBeforeStateWrite(t *testing.T) {
 	binary.BinaryData = map[string][]byte{"image": {0xff}}
 	s.update(t, binary)
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")})
-	awaitLog(t, program, "the state has a problem")
+	awaitLog(t, program, "cannot read or write the state")
 	labtest.Eventually(t, patience, func() (bool, string) {
 		n := s.gate.took(refusal)
 		return n >= 3, fmt.Sprintf("the state was written %d times, want 3", n)
 	})
-	if said := strings.Count(program.Stdout(), "the state has a problem"); said != 1 {
+	if said := strings.Count(program.Stdout(), "cannot read or write the state"); said != 1 {
 		t.Errorf("the same problem is in the log %d times, want once", said)
 	}
 	program.Signal(t, syscall.SIGKILL)
@@ -181,10 +181,10 @@ func TestNoState(t *testing.T) {
 	cm, d := s.configMap("web", "1"), s.deployment("web", "web")
 	s.create(t, cm, d)
 	program := s.run(t)
-	awaitLog(t, program, "the state has a problem")
+	awaitLog(t, program, "cannot read or write the state")
 	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")})
-	if said := strings.Count(program.Stdout(), "the state has a problem"); said != 1 {
+	if said := strings.Count(program.Stdout(), "cannot read or write the state"); said != 1 {
 		t.Errorf("the same problem is in the log %d times, want once", said)
 	}
 	s.createState(t, nil)

@@ -236,7 +236,7 @@ func TestMissingRecord(t *testing.T) {
 	r.set(t, source, "2")
 	r.awaitReloads(t, o, 2, mark("configmap/c", "2"))
 	p.stop(t)
-	if got := strings.Count(p.log(), "aren't recorded"); got != 1 {
+	if got := strings.Count(p.log(), "cannot record delivered versions"); got != 1 {
 		t.Errorf("the missing permission is logged %d times:\n%s", got, p.log())
 	}
 	r.mustStay(t, map[string]*unstructured.Unstructured{"workload": o}, func() { r.run(t) })

@@ -88,7 +88,7 @@ func Recognizes(args []string) bool {
 // Usage lists the flags and their variables.
 func Usage() string {
 	f, _ := newFlagSet(func(string) (string, bool) { return "", false })
-	return "Replaces k8s-config-controller: keeps a directory equal to a ConfigMap, and the application in step with it.\n\n" +
+	return "Replaces k8s-config-controller: keeps a directory in sync with a ConfigMap, and the application in step with it.\n\n" +
 		"Usage:\n  lockstep-sync config-controller --configmap=[NS/]NAME --configroot=DIR --reload-http=URL\n" +
 		"  lockstep-sync config-controller --configmap=[NS/]NAME --configroot=DIR [--reload-http=URL] -- COMMAND ARGS…\n\n" +
 		"Variables for flags that are not set: CONFIG_CONTROLLER_CONFIGMAP, CONFIG_CONTROLLER_CONFIGROOT, CONFIG_CONTROLLER_URL,\n" +

@@ -55,7 +55,7 @@ func (e *environment) fail(format string, args ...any) {
 
 // Usage lists the variables.
 func Usage() string {
-	return `Replaces kiwigrid/k8s-sidecar: keeps a directory equal to the ConfigMaps and Secrets with a label.
+	return `Replaces kiwigrid/k8s-sidecar: keeps a directory in sync with the ConfigMaps and Secrets with a label.
 
 Usage:
   LABEL=… FOLDER=… lockstep-sync k8s-sidecar [--req-username-file FILE] [--req-password-file FILE]

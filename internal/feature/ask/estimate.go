@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
@@ -19,6 +20,8 @@ import (
 type comparison struct {
 	// recorded is the decision on record, and now the outcome for the objects.
 	recorded, now input.Reason
+	// isSame is true when both have the same words: a decision on a user's mistake names no version.
+	isSame bool
 	// isDue is true when the current version of an input isn't delivered, and isNew when that
 	// version isn't on record either.
 	isDue, isNew bool
@@ -41,6 +44,8 @@ const (
 // age is the whole rule for estimates.
 func (c comparison) age() age {
 	switch {
+	case c.isSame, c.now == input.GenerationNotObserved:
+		return upToDate // the record stays as it is until that is over
 	case c.isBlind && c.isNew && !forbids(c.now):
 		return superseded
 	case c.isBlind && (!forbids(c.now) || isDeniable(c.recorded)):
@@ -53,7 +58,7 @@ func (c comparison) age() age {
 		return upToDate
 	case forbids(c.now), c.now == input.NotFollowed, c.now == input.NoTemplate, c.now == input.Missing, c.now == input.Undone:
 		return outdated
-	case isDeniable(c.recorded), !c.isDue && awaitsDelivery(c.recorded):
+	case isDeniable(c.recorded), c.recorded == input.AwaitsWorkload, !c.isDue && awaitsDelivery(c.recorded):
 		return outdated
 	}
 	return upToDate
@@ -70,11 +75,11 @@ func forbids(reason input.Reason) bool {
 	}
 }
 
-// isDeniable reports whether the objects, with the assumption about the rest, lead to the reason as
-// long as it applies.
+// isDeniable reports whether the objects lead to the reason as long as it applies, if all of them can
+// be read.
 func isDeniable(reason input.Reason) bool {
 	switch reason {
-	case input.NotFollowed, input.NoTemplate, input.Missing, input.Undone, input.AwaitsWorkload:
+	case input.NotFollowed, input.NoTemplate, input.Missing, input.Undone:
 		return true
 	default:
 		return forbids(reason)
@@ -148,7 +153,8 @@ func (s *Situation) estimate(state Report) *Report {
 	}
 	now := rollouts.Decide(in)
 	isDue := slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Standing == input.Due })
-	c := comparison{recorded: recorded, now: now.Reason, isDue: isDue, isNew: isNew, isBlind: s.isBlind(recorded)}
+	isSame := now.Reason == recorded && record.Brief(now.Message) == state.Message
+	c := comparison{recorded: recorded, now: now.Reason, isSame: isSame, isDue: isDue, isNew: isNew, isBlind: s.isBlind(recorded)}
 	var next Report
 	switch c.age() {
 	case upToDate:
@@ -175,11 +181,11 @@ func (s *Situation) isNew(f input.Finding) bool {
 }
 
 // isBlind reports whether an object that the decision depends on couldn't be read: an object of the
-// user's or the operator's, a version, a flag of the controller, or one that isn't written yet.
+// user's or the operator's, a version, a revision, or a flag of the controller.
 func (s *Situation) isBlind(recorded input.Reason) bool {
 	isUnreadable := func(f input.Finding) bool { return f.Reason == input.Unreadable }
 	return s.Blind || len(s.Hidden) > 0 || slices.ContainsFunc(s.Live.Findings, isUnreadable) ||
-		s.Live.History.Past.Refused != nil || s.Live.History.NotActed || s.dependsOnFlags(recorded)
+		s.Live.History.Past.Refused != nil || s.dependsOnFlags(recorded)
 }
 
 // dependsOnFlags reports whether flags that aren't known may be the reason: they have a window, and

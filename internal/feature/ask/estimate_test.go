@@ -25,6 +25,7 @@ func TestAge(t *testing.T) {
 		due = 1 << iota
 		isNew
 		blind
+		same
 	)
 	for name, tc := range map[string]struct {
 		reason        string
@@ -42,6 +43,7 @@ func TestAge(t *testing.T) {
 		"PausedInTurn":        {"so does a pause", input.AwaitsTurn, input.Paused, due, outdated},
 		"Closed":              {"so does a window", input.AwaitsWorkload, input.AwaitsWindow, due, outdated},
 		"FirstNoMore":         {"the annotation that names the first workload is gone", input.AwaitsWorkload, input.Reloaded, due, outdated},
+		"HeldBehindFirst":     {"a hold goes before the order, whatever else can't be read", input.AwaitsWorkload, input.Held, due | blind, outdated},
 		"DeletedInTurn":       {"pods can't start without a required source", input.AwaitsTurn, input.Missing, 0, outdated},
 		"Never":               {"the annotation says never since", input.InStep, input.NotFollowed, 0, outdated},
 		"NotUnderstood":       {"the annotation isn't understood any more", input.InStep, input.InvalidAnnotation, 0, outdated},
@@ -60,10 +62,12 @@ func TestAge(t *testing.T) {
 		"Changed":             {"the version isn't on record", input.InStep, input.QuietWindow, due | isNew, outdated},
 		"ChangedAgain":        {"the message names the newer version", input.Held, input.Held, due | isNew, outdated},
 		"ChangedInHiding":     {"whether a user forbids it can't be read", input.InStep, input.Reloaded, due | isNew | blind, superseded},
+		"ChangedMistaken":     {"the record isn't written before the mistake is corrected", input.RecordFull, input.RecordFull, due | isNew | same, upToDate},
+		"NotActed":            {"nothing is judged before the workload's controller has acted", input.Held, input.GenerationNotObserved, due | isNew, upToDate},
 		"KeepsChanging":       {"that is recorded once a minute", input.QuietWindow, input.QuietWindow, due | isNew, upToDate},
 		"ChangedThenDown":     {"it has been quiet since", input.QuietWindow, input.Reloaded, due | isNew, outdated},
 	} {
-		c := comparison{tc.recorded, tc.now, tc.facts&due != 0, tc.facts&isNew != 0, tc.facts&blind != 0}
+		c := comparison{recorded: tc.recorded, now: tc.now, isSame: tc.facts&same != 0, isDue: tc.facts&due != 0, isNew: tc.facts&isNew != 0, isBlind: tc.facts&blind != 0}
 		if got := c.age(); got != tc.want {
 			t.Errorf("%s: %s: %d, want %d", name, tc.reason, got, tc.want)
 		}
@@ -71,6 +75,11 @@ func TestAge(t *testing.T) {
 }
 
 var testTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func webDeployment() *kube.Workload {
+	kind := kube.Deployment()
+	return &kube.Workload{Identity: kube.Identity{Kind: kind, Key: kube.Key{GroupKind: kind.GroupKind(), Namespace: "shop", Name: "web"}}}
+}
 
 // world makes random situations: what the controller sees, and what it decides.
 type world struct{ *rand.Rand }
@@ -125,12 +134,15 @@ func (w world) observation() rollouts.Observation {
 func (w world) recorded() Situation {
 	in := w.observation()
 	d := rollouts.Decide(in)
-	s := Situation{Workload: &kube.Workload{Kind: kube.Deployment(), Key: kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop", Name: "web"}}, Recorded: true, Readable: true}
+	s := Situation{Workload: webDeployment(), Recorded: true, Readable: true}
 	s.Fleet.Watches = func(string) bool { return true }
 	s.Controller.State = []string{Running, Down, Unknown}[w.IntN(3)]
 	s.Entry.Inputs = map[input.ID]record.Delivered{}
 	s.Entry.Decision = record.NewDecision(d.Reason, d.Message, testTime, time.Time{})
-	if d.Delivered || d.Reason == input.InStep {
+	switch {
+	case d.Verb == rollouts.RollOut:
+		s.Entry.Decision = record.Decision{}
+	case d.Delivered, d.Reason == input.InStep:
 		s.Entry.Decision = record.NewDecision(input.InStep, "", testTime, time.Time{})
 	}
 	s.Entry.PendingSince = d.PendingSince
@@ -202,9 +214,9 @@ func contradiction(s Situation, e Explanation) string {
 		return "the estimate repeats the state"
 	case denied[input.Reason(next.Reason)] && !s.Blind:
 		return "Next belongs to " + next.Reason + ", and the objects show that it is over"
-	case (in.Hold() != "" || len(s.Stops) > 0) && slices.Contains(overtaken, input.Reason(next.Reason)):
+	case (in.Hold() != "" || len(s.Stops) > 0) && hasDue && slices.Contains(overtaken, input.Reason(next.Reason)):
 		return "it is held or stopped, and Next belongs to " + next.Reason
-	case in.Hold() != "" && next.Reason == string(input.QuietWindow) && !strings.Contains(words, "end of the hold"):
+	case in.Hold() != "" && hasDue && next.Reason == string(input.QuietWindow) && !strings.Contains(words, "end of the hold"):
 		return "Next doesn't name the hold"
 	case strings.HasPrefix(words, "the rollout") && s.Blind:
 		return "a rollout is promised, and an object that may forbid it isn't visible"
@@ -262,14 +274,14 @@ func TestEstimateSinceAnEvent(t *testing.T) {
 		want   string
 	}{
 		"Released":    {"the hold is gone", announce.Reported{Reason: string(input.Held), Note: held}, rollouts.Observation{}, false, string(input.Changed)},
-		"Held":        {"it is still held", announce.Reported{Reason: string(input.Held), Note: held}, rollouts.Observation{Intent: settings.Intent{NamespaceHeld: true}}, false, ""},
+		"Held":        {"it is still held", announce.Reported{Reason: string(input.Held), Note: held}, rollouts.Observation{Intent: settings.Intent{Gates: settings.Gates{NamespaceHeld: true}}}, false, ""},
 		"Hidden":      {"the namespace may hold", announce.Reported{Reason: string(input.Held), Note: held}, rollouts.Observation{}, true, ""},
 		"HoldOfUndo":  {"only the record contains that hold", announce.Reported{Reason: string(input.Held), Note: "held, although an undo removed the annotation lockstep.dev/hold"}, rollouts.Observation{}, false, ""},
 		"Resumed":     {"the workload isn't paused any more", announce.Reported{Reason: string(input.Paused)}, rollouts.Observation{}, false, string(input.Changed)},
 		"OnlyOnTurns": {"a turn can't be read", announce.Reported{Reason: string(input.AwaitsTurn)}, rollouts.Observation{}, false, ""},
 	} {
 		tc.told.By = announce.Reporter
-		s := Situation{Workload: &kube.Workload{Kind: kube.Deployment()}, Live: tc.live, Blind: tc.blind, Events: []announce.Reported{tc.told}}
+		s := Situation{Workload: webDeployment(), Live: tc.live, Blind: tc.blind, Events: []announce.Reported{tc.told}}
 		e, got := Explain(s), ""
 		if e.Estimate != nil {
 			got = e.Estimate.Reason

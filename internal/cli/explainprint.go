@@ -27,13 +27,13 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Re
 	if e.Meaning != "" {
 		named(to, "", "%s", strings.ReplaceAll(e.Meaning, "`", ""))
 	}
-	if e.State.PendingSince != nil {
-		named(to, "Waiting:", "%s", e.State.WaitingWords(now))
+	if waiting := e.WaitingWords(now); waiting != "" {
+		named(to, "Waiting:", "%s", waiting)
 	}
 	if e.Estimate != nil {
 		named(to, "Estimate:", "%s", e.EstimateWords())
 	}
-	named(to, "Next:", "%s", e.NextReport().NextWords(e.Controller, now))
+	named(to, "Next:", "%s", e.NextWords(now))
 	printStopped(to, e.Stops, e.StoppedVersions, now)
 	printSpread(to, e.Spread)
 	if e.Window != nil {

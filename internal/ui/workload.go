@@ -74,13 +74,12 @@ func (v *workloadView) input(u ask.Use) node {
 
 // state is the controller's decision and what comes next.
 func (v *workloadView) state() node {
-	next := v.NextReport()
 	return section("state", "State",
 		el("dl", "",
 			fact("State", stateWords(v.State, v.Now), when(v.Meaning != "", el("p", class("meaning"), text(strings.ReplaceAll(v.Meaning, "`", ""))))),
-			when(v.State.PendingSince != nil, fact("Waiting", text(v.State.WaitingWords(v.Now)))),
+			factIf("Waiting", v.WaitingWords(v.Now)),
 			v.estimate(),
-			fact("Next", text(next.NextWords(v.Controller, v.Now))),
+			fact("Next", text(v.NextWords(v.Now))),
 			stopFacts(v.Stops, v.StoppedVersions, v.Now),
 			spreadFacts(v.Spread),
 			v.window(),

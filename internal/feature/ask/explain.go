@@ -29,8 +29,8 @@ type Explanation struct {
 	State Report `json:"state"`
 	// Meaning is the meaning of the reason, as in the reference.
 	Meaning string `json:"meaning,omitempty"`
-	// Estimate is an estimate from the objects that can be read now, if the controller hasn't
-	// decided yet.
+	// Estimate is an estimate from the objects that can be read now, if they changed after the
+	// controller's decision.
 	Estimate *Report `json:"estimate,omitempty"`
 	Flow
 	// Window is the maintenance window that applies.
@@ -143,16 +143,19 @@ type Situation struct {
 	// Fleet is what the record says about all workloads, and Stops what an operator stopped.
 	Fleet Fleet
 	Stops []Stop
+	// Blind is true when an object with settings that the decision depends on could not be read:
+	// the namespace, or the list of stops.
+	Blind bool
 	// Unread lists what else could not be read.
 	Unread []string
 }
 
 // Explain explains why a workload is in its state.
 func Explain(s Situation) Explanation {
-	w := s.Workload
+	w, state := s.Workload, s.state()
 	e := Explanation{
 		Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name, Controller: s.Controller,
-		State: s.state(), Estimate: s.estimate(), Settings: s.settings(), Inputs: s.uses(), Notes: s.Unread,
+		State: state, Estimate: s.estimate(state), Settings: s.settings(), Inputs: s.uses(), Notes: s.Unread,
 		Flow: Flow{Stops: s.Stops}, Window: windowOf(s.Live.Gates.Window),
 	}
 	if s.Recorded {
@@ -160,7 +163,7 @@ func Explain(s Situation) Explanation {
 		e.Spread, e.State = lines.ofWorkload(w.Key, s.Entry), lines.precise(e.State, w.Key, s.Entry)
 		e.StoppedVersions = lines.stoppedIn(w.Key.Namespace, s.Entry.Inputs)
 	}
-	if hold := s.Live.Hold(); hold != "" && e.State.Reason != string(input.Held) {
+	if hold := s.Live.Hold(); hold != "" && e.NextReport().Reason != string(input.Held) {
 		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": changes wait until the hold ends")
 	}
 	e.OwnHold = s.Live.Intent.Held || s.Live.Template.Hold.On
@@ -193,17 +196,6 @@ func (s *Situation) state() Report {
 	return state
 }
 
-// ends adds to the end of a quiet window what the workload waits for after it, such as the end of a hold.
-func (s *Situation) ends(reason input.Reason, ends string) string {
-	if reason != input.QuietWindow {
-		return ends
-	}
-	if after := input.Ends(s.afterQuiet()); after != "" && after != ends {
-		return ends + ", and then for " + after
-	}
-	return ends
-}
-
 func (s *Situation) told() Report {
 	if s.Recorded {
 		return onRecord(s.Entry)
@@ -216,64 +208,13 @@ func (s *Situation) told() Report {
 	switch {
 	case s.Readable && live.Reason == string(input.Baseline):
 		live.Message = "no controller has checked it yet"
-	case s.isBlind(live.Reason):
+	case s.saysNothing(live.Reason):
 		live.Message = notOnRecord(s.Readable)
 	default:
 		return live
 	}
 	live.Reason, live.Ends = NotOnRecord, firstLook(s.Readable)
 	return live
-}
-
-// isBlind reports whether the estimate only says what can't be read: the inputs, or the record.
-func (s *Situation) isBlind(estimate string) bool {
-	return !s.Recorded && (len(s.Hidden) > 0 && estimate == string(input.InStep) || !s.Readable && estimate == string(input.Baseline))
-}
-
-// live is the controller's own decision, based on what can be read now.
-func (s *Situation) live() Report {
-	d := rollouts.Decide(s.Live)
-	return Report{Reason: string(d.Reason), Message: d.Message, Ends: s.ends(d.Reason, input.Ends(d.Reason)), From: FromEstimate}
-}
-
-// estimate reports a change that the controller hasn't recorded: of an input, or of a
-// user's setting.
-func (s *Situation) estimate() *Report {
-	changed := func(f input.Finding) bool {
-		return f.Standing == input.Due && s.Entry.Inputs[f.ID].Due != f.Current.Short()
-	}
-	if s.state().Reason == NotOnRecord {
-		live := s.live()
-		if s.isBlind(live.Reason) {
-			return nil
-		}
-		return &live
-	}
-	if !s.Recorded || s.Entry.TooNew || s.state().From == FromFlags || !slices.ContainsFunc(s.Live.Findings, changed) && !s.isSetAnew() {
-		return nil
-	}
-	live, recorded := s.live(), s.state().Reason
-	if live.Reason == string(input.QuietWindow) && (live.Reason == recorded || string(s.afterQuiet()) == recorded) {
-		return nil // it waits for quiet, and each change is recorded within a minute; or the controller's window is over
-	}
-	return &live
-}
-
-// afterQuiet is the decision once the sources have been quiet for long enough.
-func (s *Situation) afterQuiet() input.Reason {
-	calm := s.Live
-	calm.Intent.Quiet = 0
-	return rollouts.Decide(calm).Reason
-}
-
-// isSetAnew reports whether the state on record follows from an object that has changed since, or no
-// longer does: a user's setting, an undo, a source that is missing. An unreadable object could cause
-// a difference too.
-func (s *Situation) isSetAnew() bool {
-	recorded, live := s.state().Reason, s.live().Reason
-	byObjects := []input.Reason{input.Held, input.InvalidAnnotation, input.Paused, input.Stopped, input.AwaitsWindow, input.Undone, input.Missing}
-	isNew := recorded == string(input.InStep) && slices.Contains([]input.Reason{input.Undone, input.Missing}, input.Reason(live))
-	return len(s.Hidden) == 0 && live != recorded && (isNew || slices.Contains(byObjects, input.Reason(recorded)))
 }
 
 // settings are the annotations of the workload and of its namespace.
@@ -311,7 +252,8 @@ func (s *Situation) uses() []Use {
 		}
 	}
 	for _, request := range s.Live.Intent.Images {
-		if id := input.Image(request.Container); all[id].Input == "" {
+		id := input.Image(request.Container)
+		if _, known := s.Entry.Inputs[id]; !known {
 			all[id] = Use{InputStatus: InputStatus{Input: id.String()}, Followed: !s.Fleet.ImagesOff, Note: "not on record"}
 		}
 	}

@@ -29,7 +29,7 @@ func TestExplainTellsOfAHold(t *testing.T) {
 		"None":       {"nothing is held", rollouts.Observation{}, input.Undone, nil},
 		"Annotation": {"also one that an undo brought back", rollouts.Observation{Intent: settings.Intent{Held: true, HeldBy: "freeze"}}, input.Undone, []string{`it is held by annotation lockstep.dev/hold ("freeze"): changes wait until the hold ends`}},
 		"Undone":     {"one that only the record has", rollouts.Observation{Template: rollouts.Template{Hold: record.Hold{On: true, By: "freeze", Undone: true}}}, input.Undone, []string{`it is held ("freeze"), although an undo removed the annotation lockstep.dev/hold; run lockstep release to end it: changes wait until the hold ends`}},
-		"Waits":      {"the state says it already", rollouts.Observation{Intent: settings.Intent{Held: true}}, input.Held, nil},
+		"Waits":      {"the state says it already", rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}}, input.Held, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -151,9 +151,12 @@ func TestSourceAsItIs(t *testing.T) {
 			return rows
 		}
 		changed, notKnown := seen{"Changed", FromEstimate, short(another, all)}, seen{"InStep", FromRecord, "not known"}
-		absent := map[string]seen{}
-		for name := range onRecord("") {
-			absent[name] = seen{"InStep", FromRecord, "absent"}
+		absent := func(state, from string) map[string]seen {
+			rows := onRecord("")
+			for name := range rows {
+				rows[name] = seen{state, from, "absent"}
+			}
+			return rows
 		}
 		for name, tc := range map[string]struct {
 			reason string
@@ -168,7 +171,8 @@ func TestSourceAsItIs(t *testing.T) {
 			"JustChanged": {"the running controller will look, and vouches for the rest", followed{now: another, running: true}, with("web", changed, onRecord(""))},
 			"Unchanged":   {"the record is up to date", followed{now: before, running: true}, onRecord("")},
 			"Forbidden":   {"the version on record is said to be that", followed{now: another, forbidden: id.Name}, onRecord(" (on record; not visible to you)")},
-			"Gone":        {"nothing exists", followed{}, absent},
+			"Gone":        {"nothing exists, and nobody has checked that", followed{}, absent("Changed", FromEstimate)},
+			"JustGone":    {"pods can start without it, or the running controller will look", followed{running: true}, absent("InStep", FromRecord)},
 		} {
 			t.Run(string(id.Kind)+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -178,7 +182,7 @@ func TestSourceAsItIs(t *testing.T) {
 				if diff := cmp.Diff(tc.want, rows(e)); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 				}
-				if (e.Users[0].State.From == FromEstimate) != (tc.want["web"] == changed) {
+				if e.Users[0].State.From != tc.want["web"].From {
 					t.Errorf("%s: the first row is %+v, want the one that isn't in step", tc.reason, e.Users[0])
 				}
 				if read := f.got["web"] + f.got["one"] + f.got["two"] + f.got["lost"]; f.got[id.Name] != 1 || read > 2 {

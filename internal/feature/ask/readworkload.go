@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
 
@@ -42,6 +43,7 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 	}
 	x := &reading{Reader: r, kind: kind, at: at, own: heard.Own}
 	x.Controller, x.Readable, x.Stops = ControllerOf(&heard, r.Now()), heard.RecordProblem == nil, heard.StopsIn(at.Namespace)
+	x.Blind = heard.StopProblem != nil
 	x.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
 	live, err := x.live(ctx)
 	if err != nil {
@@ -87,6 +89,7 @@ func (x *reading) live(ctx context.Context) (*cluster.Live, error) {
 	}
 	x.Hidden, x.Writers = live.Hidden(), live.Writers()
 	if problem := live.NamespaceProblem(); problem != nil {
+		x.Blind = true
 		x.Unread = append(x.Unread, "the settings of its namespace, such as a hold, are "+NotVisible+": "+problem.Error())
 	}
 	return live, nil
@@ -114,10 +117,14 @@ func (x *reading) gather(ctx context.Context, live *cluster.Live) error {
 		x.Entry = record.Entry{}
 	}
 	inputs := configs.New(configs.Options{View: live, Since: unknownSince, Shared: x.Fleet.IsShared})
+	families := []rollouts.Family{inputs}
+	if !x.Fleet.ImagesOff {
+		families = append(families, images.Recorded{Shared: x.Fleet.IsShared})
+	}
 	gatherer := &rollouts.Gatherer{
-		// An input on record that isn't requested here is followed through a controller flag.
-		Vocabulary: x.Fleet.Words(settings.Defaults{Auto: x.Recorded, Quiet: x.Quiet}),
-		View:       live, Families: []rollouts.Family{inputs}, Read: func(context.Context) error { return nil },
+		// A source on record that isn't requested here is followed through a controller flag.
+		Vocabulary: x.Fleet.Words(settings.Defaults{Auto: hasSource(x.Entry) || x.Entry.TooNew, Quiet: x.Quiet}),
+		View:       live, Families: families, Read: func(context.Context) error { return nil },
 		Entry:     func(kube.Key) (record.Entry, bool) { return x.Entry, x.Recorded },
 		Revisions: x.revisions, MaxDelay: math.MaxInt64, Now: x.Now,
 		Safety: x.Fleet.Safety(),

@@ -54,7 +54,8 @@ type SourceExplanation struct {
 type SourceUser struct {
 	Workload string `json:"workload"`
 	// State is the controller's decision. It is an estimate if the controller last decided InStep
-	// although the current version differs from the delivered one.
+	// although the current version differs from the delivered one. A deleted source may be in step
+	// while the controller runs: pods can start without an optional source.
 	State Report `json:"state"`
 	// Delivered is the last delivered version.
 	Delivered string `json:"delivered"`
@@ -148,12 +149,15 @@ func (s *Source) user(key kube.Key, entry *record.Entry) SourceUser {
 	switch {
 	case s.Gone:
 		u.Current = "absent"
+		if u.State.IsInStep() && !given.Version.IsAbsent() && s.Controller.State != Running {
+			u.State = undecided("it was deleted, and the controller may not have checked that")
+		}
 	case is:
 		u.Current = on.Delivered
 	case !now.IsZero():
 		u.Current = now.Short()
 		if u.State.IsInStep() {
-			u.State = Report{Reason: string(input.Changed), Message: "its current version is not on record yet", Ends: "the controller's next check", From: FromEstimate}
+			u.State = undecided("its current version is not on record yet")
 		}
 	case u.State.From == FromFlags, s.Now != nil && s.Controller.State != Running:
 		u.Current = versionNotKnown // the one on record may be outdated

@@ -84,12 +84,20 @@ func (s Report) FromWords() string {
 }
 
 // NextWords explains what happens next and when, or what the user has to do.
-func (s Report) NextWords(c Controller, now time.Time) string {
+func (e *Explanation) NextWords(now time.Time) string {
+	next, c := e.NextReport(), e.Controller
+	if next.IsInStep() && c.State != Down && len(e.Stops) > 0 {
+		return "nothing, until an input changes and the stop ends (lockstep resume)"
+	}
+	return next.nextWords(c, now)
+}
+
+func (s Report) nextWords(c Controller, now time.Time) string {
 	switch {
-	case s.IsInStep():
-		return "nothing, until an input changes"
 	case c.State == Down && s.Ends == "":
 		return "nothing while the controller is down"
+	case s.IsInStep():
+		return "nothing, until an input changes"
 	case s.Reason == string(input.Reloaded) && s.From == FromEstimate:
 		return "the rollout, at the controller's next check"
 	case c.State == Down && s.Ends != "":
@@ -104,9 +112,13 @@ func (s Report) NextWords(c Controller, now time.Time) string {
 	return "nothing is planned"
 }
 
-// WaitingWords is since when a change isn't delivered.
-func (s Report) WaitingWords(now time.Time) string {
-	return "the oldest pending change was seen " + Age(s.PendingSince, now) + " ago"
+// WaitingWords is since when a change isn't delivered, empty when none waits.
+func (e *Explanation) WaitingWords(now time.Time) string {
+	next := e.NextReport()
+	if next.PendingSince == nil || next.IsInStep() {
+		return ""
+	}
+	return "the oldest pending change was seen " + Age(next.PendingSince, now) + " ago"
 }
 
 // EstimateWords describes the estimate, which isn't nil.

@@ -57,7 +57,7 @@ type sourceAnswer struct{ ask.SourceExplanation }
 func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Report {
 	named(to, "Source:", "%s in namespace %s", e.Source, e.Namespace)
 	named(to, "Controller:", "%s", e.Controller.Words(now))
-	named(to, "Changed:", "%s", e.ChangedWords(now))
+	named(to, "Written:", "%s", e.WrittenWords(now))
 	for i, owner := range e.Owners {
 		named(to, firstName(i, "Owners:"), "%s", owner)
 	}
@@ -122,9 +122,9 @@ func printUses(to io.Writer, uses []ask.Use, now time.Time) {
 	}
 	_, _ = fmt.Fprintln(to)
 	table := commandline.NewColumns(to, 3)
-	table.Row("INPUT", "DELIVERED", "NOW", "CHANGED", "USED IN")
+	table.Row("INPUT", "DELIVERED", "NOW", "WRITTEN", "USED IN")
 	for _, u := range uses {
-		table.Row(u.Input, dashed(u.Delivered), u.NowWords(), u.ChangedWords(now), dashed(strings.Join(u.Places, "; ")))
+		table.Row(u.Input, dashed(u.Delivered), u.NowWords(), u.WrittenWords(now), dashed(strings.Join(u.Places, "; ")))
 	}
 	_ = table.End()
 }

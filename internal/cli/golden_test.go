@@ -51,7 +51,7 @@ func TestGolden(t *testing.T) {
 			Controller: ask.Controller{State: ask.Running, Version: "1.2.3"},
 			Settings:   []ask.Setting{{Key: "lockstep.dev/reload", Value: "auto", On: "workload"}},
 			Inputs: []ask.Use{
-				{InputStatus: inputs[0], Followed: true, Places: []string{"volume config"}, ChangedBy: "kubectl", ChangedAt: state.Since},
+				{InputStatus: inputs[0], Followed: true, Places: []string{"volume config"}, WrittenBy: "kubectl", WrittenAt: state.Since},
 				{InputStatus: inputs[1], Followed: true, Hidden: "forbidden"},
 			},
 			Events: []ask.Event{{At: now.Add(-time.Hour), Reason: string(input.Following), Note: "follows configmap/app"}},
@@ -91,7 +91,7 @@ func TestGoldenRest(t *testing.T) {
 	}}.print(&text, now, false)
 	text.WriteString("\n")
 	sourceAnswer{ask.SourceExplanation{
-		Namespace: "shop", Source: "configmap/app", Controller: down, ChangedBy: "kubectl", ChangedAt: &since, Owners: []string{"replicaset/web-1"},
+		Namespace: "shop", Source: "configmap/app", Controller: down, WrittenBy: "kubectl", WrittenAt: &since, Owners: []string{"replicaset/web-1"},
 		Settings: []ask.Setting{{Key: "lockstep.dev/hold", Value: "audit", On: "configmap"}},
 		Users: []ask.SourceUser{
 			{Workload: "deployment/web", State: held, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"},

@@ -38,9 +38,9 @@ ConfigMaps and Secrets (in the annotation lockstep.dev/inputs), a restart by kub
 fields. If a revision becomes current again, for example after an undo, it gets one line for each
 time.
 
-BY is Lockstep for a revision that delivers new digests. For the current revision, it is the
-program that changed the template, according to the workload's managed fields. It is "not known"
-for earlier revisions, and if the managed fields don't prove a single author.
+BY of the current revision is the program that changed the template, if the workload's managed
+fields prove that it made all changes. It is "not known" for earlier revisions, because Kubernetes
+doesn't keep their authors. AGE is "-" if it isn't known when the revision became current.
 
 OUTCOME, with -o wide, is the state of the current revision's rollout: rolling, healthy, failed,
 paused, by hand, or unknown if the workload's status doesn't show it.

@@ -135,11 +135,12 @@ func removed(what, reason string) string {
 	return fmt.Sprintf("removed the %s %q", what, reason)
 }
 
-// heldBy names the program that wrote the hold, and when, if the object shows it.
+// heldBy names the program that wrote the hold, if the object shows it, and its last write to the object:
+// the hold is at least that old.
 func heldBy(o metav1.Object) string {
 	writer := kube.AnnotationWriter(o, settings.Hold)
 	if writer.Manager == "" {
 		return ""
 	}
-	return fmt.Sprintf(", written by %s at %s", writer.Manager, writer.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf(", written by %s at %s or earlier", writer.Manager, writer.At.UTC().Format(time.RFC3339))
 }

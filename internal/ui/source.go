@@ -29,7 +29,7 @@ func sourcePage(v *sourceView) node {
 		actionAnswer(&v.Actions),
 		section("state", "State",
 			el("dl", "",
-				fact("Changed", text(v.ChangedWords(v.Now))),
+				fact("Written", text(v.WrittenWords(v.Now))),
 				each(v.Owners, func(owner string) node { return fact("Owner", text(owner)) }),
 				stopFacts(v.Stops, v.StoppedVersions, v.Now),
 				spreadFacts(v.Spread),

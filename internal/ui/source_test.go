@@ -22,7 +22,7 @@ func sourceViewOf(e ask.SourceExplanation) *sourceView {
 func TestSourcePage(t *testing.T) {
 	t.Parallel()
 	e := ask.SourceExplanation{
-		Namespace: "shop", Source: "configmap/app", Controller: ask.Controller{State: ask.Running}, ChangedBy: "kubectl-edit", ChangedAt: ago(time.Minute),
+		Namespace: "shop", Source: "configmap/app", Controller: ask.Controller{State: ask.Running}, WrittenBy: "kubectl-edit", WrittenAt: ago(time.Minute),
 		Owners: []string{"deployment/web"},
 		Flow: ask.Flow{
 			StoppedVersions: []ask.VersionStop{{Input: "configmap/app", Version: "bbb222", FailedOn: []string{"deployment/canary"}, Waiting: 2}},

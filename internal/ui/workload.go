@@ -67,7 +67,7 @@ func (v *workloadView) input(u ask.Use) node {
 		el("dl", "",
 			when(u.Followed, fact("Delivered", digest(u.Delivered))),
 			fact("Current", digestIn(u.NowWords(), u.Current)),
-			fact("Changed", text(u.ChangedWords(v.Now))),
+			fact("Written", text(u.WrittenWords(v.Now))),
 			factIf("Not visible", u.Hidden),
 			factIf("Used in", strings.Join(u.Places, "; "))))
 }

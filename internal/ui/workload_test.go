@@ -37,7 +37,7 @@ func waitingWeb() ask.Explanation {
 		Inputs: []ask.Use{
 			{
 				InputStatus: ask.InputStatus{Input: "configmap/app", Delivered: "aaa111", Current: "bbb222"}, Followed: true,
-				Places: []string{"envFrom of web"}, ChangedBy: "kubectl-edit", ChangedAt: ago(6 * time.Minute),
+				Places: []string{"envFrom of web"}, WrittenBy: "kubectl-edit", WrittenAt: ago(6 * time.Minute),
 			},
 			{InputStatus: ask.InputStatus{Input: "image/web", Delivered: "ccc333", Current: "ccc333", Image: "registry.example/web:1.x"}, Followed: true, Note: "Quarantined"},
 		},
@@ -194,7 +194,7 @@ func TestHostileTexts(t *testing.T) {
 	e.Workload, e.Namespace, e.State.Message, e.Meaning = "deployment/"+hostile, hostile, hostile, hostile
 	e.State.Reason = hostile
 	e.Settings = []ask.Setting{{Key: settings.Hold, Value: hostile, On: "workload"}, {Key: settings.ImagePrefix + "web", Value: hostile, On: "workload"}}
-	e.Inputs[0].Input, e.Inputs[0].Current, e.Inputs[0].Note, e.Inputs[0].Places, e.Inputs[0].ChangedBy = "configmap/"+hostile, hostile, hostile, []string{hostile}, hostile
+	e.Inputs[0].Input, e.Inputs[0].Current, e.Inputs[0].Note, e.Inputs[0].Places, e.Inputs[0].WrittenBy = "configmap/"+hostile, hostile, hostile, []string{hostile}, hostile
 	e.Events[0].Note, e.Events[0].Reason, e.Notes = hostile, hostile, []string{hostile}
 	e.Stops, e.Window.Text = []ask.Stop{{Namespace: hostile, Reason: hostile}}, hostile
 	v := viewOf(e)

@@ -16,7 +16,7 @@ type (
 		Since, Next, PendingSince   *time.Time
 	}
 	used struct {
-		Input, Delivered, Current, Hidden, ChangedBy, Note string
+		Input, Delivered, Current, Hidden, WrittenBy, Note string
 		Followed                                           bool
 		Places                                             []string
 	}

@@ -75,6 +75,14 @@ func TestHistoryNamesOnlyAuthors(t *testing.T) {
 	check("not known", "it added a label; another writer may have removed the annotation")
 	s.writeAs(t, "kubectl-edit", web, merge, `{"spec":{"template":{"metadata":{"labels":{"tier":null}}}}}`)
 	check("not known", "a removed field belongs to no manager")
+	const listens = `{"spec":{"template":{"spec":{"containers":[{"name":"app","ports":[%s]}]}}}}`
+	s.writeAs(t, "helm", web, patch, fmt.Sprintf(listens, `{"containerPort":80},{"containerPort":90}`))
+	check("helm", "it added two ports")
+	s.writeAs(t, "kubectl-edit", web, merge, `{"spec":{"paused":true}}`)
+	s.writeAs(t, "kubectl-set", web, patch, fmt.Sprintf(image, 4))
+	s.writeAs(t, "kubectl-edit", web, patch, fmt.Sprintf(listens, `{"containerPort":90,"$patch":"delete"}`))
+	s.writeAs(t, "kubectl-edit", web, merge, `{"spec":{"paused":null}}`)
+	check("not known", "while the Deployment was paused, one set the image and another removed a port")
 }
 
 // TestHistoryOfAnAppliedRollout: Argo Rollouts writes the Rollout that kubectl applied, but isn't its author.

@@ -29,6 +29,12 @@ func hasHash(w *kube.Workload, o client.Object, hash string) bool {
 	return hash != "" && (o.GetLabels()[w.Kind.RevisionLabel] == hash || o.GetName() == w.Key.Name+"-"+hash)
 }
 
+// isMade reports whether a revision that the status names was made from the workload's present template.
+// Until its controller observed the template, the status names the revision of an earlier one.
+func isMade(w *kube.Workload, o client.Object, template *corev1.PodTemplateSpec) bool {
+	return w.HasTemplate(template) || w.Status.Observed && !isBehind(w, o, w.Kind.RevisionNumber(o))
+}
+
 // isBehind reports whether a Rollout's status still has the hash of this revision while its
 // annotation has the number of another one. When another template replaces a canary, Argo
 // Rollouts writes the number, then the observed generation, and then the hash together with the

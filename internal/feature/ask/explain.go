@@ -109,10 +109,11 @@ type Use struct {
 	Hidden string `json:"hidden,omitempty"`
 	// Places are the places in the pod template that name it.
 	Places []string `json:"places,omitempty"`
-	// ChangedBy is the last writer of its content, if its managed fields show that.
-	ChangedBy string `json:"changedBy,omitempty"`
-	// ChangedAt is the time of the last write, if its managed fields show that.
-	ChangedAt *time.Time `json:"changedAt,omitempty"`
+	// WrittenBy is the program with the latest write among those that own its content, according to its
+	// managed fields. That write may have been to another field, such as a label.
+	WrittenBy string `json:"writtenBy,omitempty"`
+	// WrittenAt is the time of that write.
+	WrittenAt *time.Time `json:"writtenAt,omitempty"`
 	// Note is the reason why Lockstep doesn't deliver it.
 	Note string `json:"note,omitempty"`
 	// Undone is true when it was delivered and reverted.
@@ -262,7 +263,7 @@ func (s *Situation) uses() []Use {
 		u.Image = imageOf(u.Input, s.Live.Intent)
 		u.Places, u.Hidden = s.Places[id], s.Hidden[id]
 		if writer := s.Writers[id]; writer.Manager != "" {
-			u.ChangedBy, u.ChangedAt = writer.Manager, known(writer.At)
+			u.WrittenBy, u.WrittenAt = writer.Manager, known(writer.At)
 		}
 		uses = append(uses, u)
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // History is which revision of a workload was started with which inputs, and by whose
-// change.
+// change, as far as that is proven.
 type History struct {
 	Workload  string `json:"workload"`
 	Namespace string `json:"namespace"`
@@ -53,7 +53,8 @@ type Revision struct {
 	Changed []Change `json:"changed,omitempty"`
 	// First is true when no earlier revision is known.
 	First bool `json:"first,omitempty"`
-	// By is the writer of the change, "not known" if that isn't known.
+	// By is the program that made all changes of the workload's present template, "not known" if that
+	// isn't proven, and for earlier revisions.
 	By string `json:"by"`
 	// Outcome is the state of the rollout, for the newest template only.
 	Outcome string `json:"outcome,omitempty"`

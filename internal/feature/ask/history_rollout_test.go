@@ -28,9 +28,17 @@ type canary struct {
 	current string
 }
 
+// newest is the number of the revision that is current, or was tried.
+func (c canary) newest() string {
+	if c.current == "aa" {
+		return c.number
+	}
+	return "2"
+}
+
 func (c canary) objects() []client.Object {
 	rollout := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "1", "generation": int64(3), "annotations": map[string]any{"rollout.argoproj.io/revision": "2"}},
+		"metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "1", "generation": int64(3), "annotations": map[string]any{"rollout.argoproj.io/revision": c.newest()}},
 		"spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 			"template": map[string]any{"metadata": map[string]any{}, "spec": map[string]any{"containers": []any{}}},
@@ -106,7 +114,7 @@ func TestHistoryOfACanary(t *testing.T) {
 		"Undone": {
 			"the stable revision got a new number: a turn of its own",
 			canary{phase: "Healthy", number: "3", current: "aa", later: "2", stable: "1,1"},
-			[]turn{{3, 9, "current again", image("app:2", "app:1"), "kubectl-edit"}, {2, 2, "", image("app:1", "app:2"), ask.ByUnknown}, started},
+			[]turn{{3, -1, "current again", image("app:2", "app:1"), "kubectl-edit"}, {2, 2, "", image("app:1", "app:2"), ask.ByUnknown}, started},
 			map[int64]string{3: "healthy"},
 		},
 	} {

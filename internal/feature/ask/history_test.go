@@ -30,6 +30,7 @@ const (
 	image      = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"app\"}":{"f:image":{}}}}}}}`
 	account    = `{"f:spec":{"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`
 	label      = `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{"f:app":{}}}}}}`
+	marks      = `{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:lockstep.dev/inputs":{}}}}}}`
 	everything = `{"f:spec":{"f:template":{}}}`
 )
 
@@ -66,8 +67,20 @@ func revision(name string, number int64, created int, t *corev1.PodTemplateSpec,
 	return lineage.Past{Name: name, Number: number, Earlier: earlier, Created: at(created), Template: t}
 }
 
+// once is a ControllerRevision that had no other number.
+func once(r lineage.Past) lineage.Past {
+	r.UsedOnce = true
+	return r
+}
+
 func current(r lineage.Past) lineage.Past {
 	r.Current, r.Latest = true, true
+	return r
+}
+
+// notMade is a current revision of another template than the workload's.
+func notMade(r lineage.Past) lineage.Past {
+	r.Latest = false
 	return r
 }
 
@@ -101,6 +114,10 @@ func TestHistoryOf(t *testing.T) {
 	one, two := template("", "app:1", ""), template("configmap/app~2222222222", "app:1", "")
 	change := func(from, to string) ask.Change { return ask.Change{What: "configmap/app", From: from, To: to} }
 	kubectl := writtenBy(wrote{"kubectl-rollout", metav1.ManagedFieldsOperationUpdate, 9, everything})
+	lockstep := func(minute int) kube.Authors {
+		return writtenBy(wrote{kube.FieldManager, metav1.ManagedFieldsOperationUpdate, minute, marks})
+	}
+	pinned := writtenBy(wrote{kube.FieldManager, metav1.ManagedFieldsOperationUpdate, 2, `{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:lockstep.dev/inputs":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"app\"}":{"f:image":{}}}}}}}`})
 	deployment, set := kube.Deployment(), kube.StatefulSet()
 	cases := map[string]struct {
 		reason string
@@ -108,8 +125,8 @@ func TestHistoryOf(t *testing.T) {
 		want   []turn
 	}{
 		"Lockstep": {
-			"what the template shows of its inputs is written by Lockstep",
-			ask.Past{Workload: workload(deployment, at(2)), Revisions: []lineage.Past{current(revision("b", 2, 2, two)), revision("a", 1, 1, one)}},
+			"Lockstep owns the versions that the template shows",
+			ask.Past{Workload: workload(deployment, at(2)), Authors: lockstep(2), Revisions: []lineage.Past{current(revision("b", 2, 2, two)), revision("a", 1, 1, one)}},
 			[]turn{{2, 2, "current", []ask.Change{change("", "2222222222")}, ask.ByLockstep}, {1, 1, "first", nil, ask.ByUnknown}},
 		},
 		"Image": {
@@ -119,12 +136,12 @@ func TestHistoryOf(t *testing.T) {
 		},
 		"PinnedImage": {
 			"an image that Lockstep pinned is one change, not two",
-			ask.Past{Workload: workload(deployment, at(2)), Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("image/app=sha256:77", "app:1@sha256:77", "")))}},
+			ask.Past{Workload: workload(deployment, at(2)), Authors: pinned, Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("image/app=sha256:77", "app:1@sha256:77", "")))}},
 			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:1@sha256:77"}}, ask.ByLockstep}, {1, 1, "first", nil, ask.ByUnknown}},
 		},
 		"OtherFields": {
 			"what has no name of its own, and is not current: nothing tells who wrote it",
-			ask.Past{Workload: workload(deployment, at(3)), Authors: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), revision("b", 2, 2, template("", "app:1", "edited")), current(revision("c", 3, 3, template("configmap/app~2222222222", "app:1", "edited")))}},
+			ask.Past{Workload: workload(deployment, at(3)), Authors: lockstep(3), Revisions: []lineage.Past{revision("a", 1, 1, one), revision("b", 2, 2, template("", "app:1", "edited")), current(revision("c", 3, 3, template("configmap/app~2222222222", "app:1", "edited")))}},
 			[]turn{
 				{3, 3, "current", []ask.Change{change("", "2222222222")}, ask.ByLockstep},
 				{2, 2, "", []ask.Change{{What: "other fields of the template"}}, ask.ByUnknown},
@@ -132,31 +149,31 @@ func TestHistoryOf(t *testing.T) {
 			},
 		},
 		"Undo": {
-			"a ReplicaSet that is used again has a turn for each number; its own inputs came along with it",
+			"a ReplicaSet that is used again has a turn for each number; its own inputs came along with it, and its author may have written something else since",
 			ask.Past{Workload: workload(deployment, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
 			[]turn{
-				{3, 9, "current again", []ask.Change{change("2222222222", "1111111111")}, "kubectl-rollout"},
-				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
+				{3, -1, "current again", []ask.Change{change("2222222222", "1111111111")}, "kubectl-rollout"},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByUnknown},
 				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
 		"WentBack": {
-			"content that goes back uses its ReplicaSet again, and Lockstep wrote that",
-			ask.Past{Workload: workload(deployment, at(7)), Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
+			"content that goes back uses its ReplicaSet again, and Lockstep wrote that: it writes a workload only to roll it out",
+			ask.Past{Workload: workload(deployment, at(7)), Authors: lockstep(7), Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
 			[]turn{
 				{3, 7, "current again", []ask.Change{change("2222222222", "1111111111")}, ask.ByLockstep},
-				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByUnknown},
 				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
 		"ControllerRevision": {
 			"one that is used again has only its last number, and is older than the one before",
 			ask.Past{Workload: workload(set, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, one)), revision("b", 2, 2, two)}},
-			[]turn{{3, 9, "current again", []ask.Change{change("2222222222", "")}, "kubectl-rollout"}, {2, 2, "first", nil, ask.ByUnknown}},
+			[]turn{{3, -1, "current again", []ask.Change{change("2222222222", "")}, "kubectl-rollout"}, {2, -1, "first", nil, ask.ByUnknown}},
 		},
 		"Both": {
 			"Lockstep's marks and another writer's fields in one revision: the controller saw both at once",
-			ask.Past{Workload: workload(deployment, at(2)), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 2, everything}), Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("configmap/app~2222222222", "app:2", "edited")))}},
+			ask.Past{Workload: workload(deployment, at(2)), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 2, image}, wrote{"helm-hook", metav1.ManagedFieldsOperationUpdate, 2, account}, wrote{kube.FieldManager, metav1.ManagedFieldsOperationUpdate, 2, marks}), Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("configmap/app~2222222222", "app:2", "edited")))}},
 			[]turn{
 				{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}, change("", "2222222222"), {What: "other fields of the template"}}, ask.ByUnknown},
 				{1, 1, "first", nil, ask.ByUnknown},
@@ -236,10 +253,90 @@ func TestHistoryOf(t *testing.T) {
 			ask.Past{Workload: workload(deployment, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("a", 1, 9, one))}},
 			[]turn{{1, 9, "current", nil, "kubectl-rollout"}},
 		},
-		"SameSecond": {
-			"two of one second: the number that is missing tells",
-			ask.Past{Workload: workload(set, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 4, 2, two)), revision("c", 3, 2, one)}},
-			[]turn{{4, 9, "current again", []ask.Change{change("", "2222222222")}, "kubectl-rollout"}, {3, 2, "", nil, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
+		"UndoOfAPair": {
+			"a StatefulSet's revisions were used again, and kept only their last numbers: nothing tells who made 4, and when; 5 was used once",
+			ask.Past{
+				Workload: workload(set, at(3)), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 9, image}),
+				Revisions: []lineage.Past{revision("a", 3, 1, template("configmap/app~1111111111", "app:1", "")), revision("b", 4, 2, two), once(current(revision("c", 5, 9, template("configmap/app~2222222222", "app:3", ""))))},
+			},
+			[]turn{
+				{5, 9, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:3"}}, "helm"},
+				{4, -1, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByUnknown},
+				{3, -1, "first", nil, ask.ByUnknown},
+			},
+		},
+		"UsedOnce": {
+			"ControllerRevisions that weren't written since they were created",
+			ask.Past{Workload: workload(set, at(2)), Authors: lockstep(2), Revisions: []lineage.Past{once(revision("a", 1, 1, one)), once(current(revision("b", 2, 2, two)))}},
+			[]turn{{2, 2, "current", []ask.Change{change("", "2222222222")}, ask.ByLockstep}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"NotMade": {
+			"helm wrote another template, and its controller hasn't made a revision of it: the current one isn't helm's",
+			ask.Past{
+				Workload: workload(set, time.Time{}), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 3, image}),
+				Revisions: []lineage.Past{once(revision("a", 1, 1, one)), notMade(once(current(revision("b", 2, 2, template("", "app:2", "")))))},
+			},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"Ancient": {
+			"the API server named the manager",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"ancient-changes", metav1.ManagedFieldsOperationUpdate, 2, image}),
+				Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))},
+			},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"PredecessorDeleted": {
+			"kubectl-set changed the image in revision 4, which was deleted; another writer began 5",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"kubectl-set", metav1.ManagedFieldsOperationUpdate, 4, image}),
+				Revisions: []lineage.Past{revision("a", 3, 1, one), current(revision("b", 5, 5, template("", "app:2", "")))},
+			},
+			[]turn{{5, 5, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown}, {3, 1, "first", nil, ask.ByUnknown}},
+		},
+		"RestoredMarks": {
+			"an earlier revision shows other versions: a backup may have restored them",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 3, image}),
+				Revisions: []lineage.Past{revision("a", 1, 1, one), revision("b", 2, 2, two), current(revision("c", 3, 3, template("configmap/app~2222222222", "app:2", "")))},
+			},
+			[]turn{
+				{3, 3, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, "helm"},
+				{2, 2, "", []ask.Change{change("", "2222222222")}, ask.ByUnknown},
+				{1, 1, "first", nil, ask.ByUnknown},
+			},
+		},
+		"RolledBackLongAgo": {
+			"helm rolled back, and later wrote the number of replicas: nothing tells when the revision became current again",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 50, `{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"app\"}":{"f:image":{}}}}}}}`}),
+				Revisions: []lineage.Past{current(revision("a", 3, 1, one, 1)), revision("b", 2, 2, template("", "app:2", ""))},
+			},
+			[]turn{
+				{3, -1, "current again", []ask.Change{{What: "image/app", From: "app:2", To: "app:1"}}, "helm"},
+				{2, 2, "", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown},
+				{1, 1, "first", nil, ask.ByUnknown},
+			},
+		},
+		"UndoRemoves": {
+			"an undo that removes a field: a writer of a paused workload may have removed it apart",
+			ask.Past{
+				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"kubectl", metav1.ManagedFieldsOperationUpdate, 5, image}),
+				Revisions: []lineage.Past{current(revision("a", 3, 1, one, 1)), revision("b", 2, 2, template("", "app:2", "edited"))},
+			},
+			[]turn{
+				{3, -1, "current again", []ask.Change{{What: "image/app", From: "app:2", To: "app:1"}, {What: "other fields of the template"}}, ask.ByUnknown},
+				{2, 2, "", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}, {What: "other fields of the template"}}, ask.ByUnknown},
+				{1, 1, "first", nil, ask.ByUnknown},
+			},
+		},
+		"AdoptedSet": {
+			"a StatefulSet that was created again adopted its revision",
+			ask.Past{
+				Workload: created(workload(set, time.Time{}), 4), Authors: writtenBy(wrote{"kubectl-create", metav1.ManagedFieldsOperationUpdate, 4, everything}),
+				Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))},
+			},
+			[]turn{{2, -1, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown}, {1, -1, "first", nil, ask.ByUnknown}},
 		},
 	}
 	for name, tc := range cases {

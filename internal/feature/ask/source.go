@@ -26,10 +26,11 @@ type SourceExplanation struct {
 	Source string `json:"source"`
 	// Controller is the state of the controller itself.
 	Controller Controller `json:"controller"`
-	// ChangedBy is the last writer of its content, if its managed fields show that.
-	ChangedBy string `json:"changedBy,omitempty"`
-	// ChangedAt is the time of the last write, if its managed fields show that.
-	ChangedAt *time.Time `json:"changedAt,omitempty"`
+	// WrittenBy is the program with the latest write among those that own its content, according to its
+	// managed fields. That write may have been to another field, such as a label.
+	WrittenBy string `json:"writtenBy,omitempty"`
+	// WrittenAt is the time of that write.
+	WrittenAt *time.Time `json:"writtenAt,omitempty"`
 	// Owners are the owners of the object. Kubernetes deletes it when its last owner is deleted.
 	Owners []string `json:"owners,omitempty"`
 	Flow
@@ -104,7 +105,7 @@ func ExplainSource(s Source) SourceExplanation {
 		return e
 	}
 	if writer := kube.DataWriter(s.Object); writer.Manager != "" {
-		e.ChangedBy, e.ChangedAt = writer.Manager, known(writer.At)
+		e.WrittenBy, e.WrittenAt = writer.Manager, known(writer.At)
 	}
 	for _, owner := range s.Object.OwnerReferences {
 		e.Owners = append(e.Owners, strings.ToLower(owner.Kind)+"/"+owner.Name)

@@ -1,7 +1,7 @@
 package ask
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +29,8 @@ type turn struct {
 
 	template *corev1.PodTemplateSpec
 	shown    input.Shown
+	// created is when the turn's revision was created, in this turn or in an earlier one.
+	created time.Time
 	// latest is true for the turn of the workload's template.
 	latest bool
 }
@@ -37,7 +39,7 @@ type turn struct {
 func (p *Past) turns() []turn {
 	var all []turn
 	for _, r := range p.Revisions {
-		all = append(all, turnsOf(r)...)
+		all = append(all, p.turnsOf(r)...)
 	}
 	sorting.By(all, func(a, b turn) int {
 		if a.Number != b.Number {
@@ -46,7 +48,7 @@ func (p *Past) turns() []turn {
 		return strings.Compare(a.Name, b.Name)
 	})
 	if len(p.Workload.Kind.RevisionNumbers) == 0 {
-		markAgain(all, p.Revisions)
+		markAgain(all)
 	}
 	for i := range all {
 		if i == 0 {
@@ -54,26 +56,32 @@ func (p *Past) turns() []turn {
 		} else {
 			all[i].Changed = changed(all[i-1], all[i])
 		}
-		by, at := p.by(all, i)
-		all[i].By = by
-		if all[i].Again && all[i].latest && by != ByUnknown {
-			all[i].Started = &at
+		all[i].By = ByUnknown
+		if author, known := p.author(all, i); known {
+			all[i].By = author.Manager
+			if author.Manager == kube.FieldManager {
+				// Lockstep writes a workload only to roll it out. Other managers also write other fields,
+				// and the managed fields only show the time of the last write.
+				all[i].By, all[i].Started = ByLockstep, cmp.Or(all[i].Started, &author.At)
+			}
 		}
 	}
 	return all
 }
 
-// turnsOf makes a turn of each number of a revision.
-func turnsOf(r lineage.Past) []turn {
+// turnsOf makes a turn of each number of a revision. The revision was created in the first one, if all its
+// numbers are known.
+func (p *Past) turnsOf(r lineage.Past) []turn {
+	complete := len(p.Workload.Kind.RevisionNumbers) > 0 || r.UsedOnce
 	numbers := append(slices.Sorted(slices.Values(r.Earlier)), r.Number)
 	all := make([]turn, len(numbers))
 	for i, number := range numbers {
-		t := turn{template: r.Template, shown: kube.ShownIn(r.Template), Revision: Revision{Number: number, Name: r.Name, Again: i > 0}}
+		t := turn{template: r.Template, shown: kube.ShownIn(r.Template), created: r.Created, Revision: Revision{Number: number, Name: r.Name, Again: i > 0}}
 		t.Images, t.Inputs = imagesOf(r.Template), map[string]string{}
 		for id, mark := range t.shown {
 			t.Inputs[id.String()] = mark.Digest
 		}
-		if i == 0 {
+		if i == 0 && complete {
 			t.Started = &r.Created
 		}
 		if i == len(numbers)-1 {
@@ -84,35 +92,13 @@ func turnsOf(r lineage.Past) []turn {
 	return all
 }
 
-// markAgain finds revisions that were used again, for kinds that don't record it: they are
-// older than one with a lower number. Times have a resolution of a second; for two equal
-// ones, a gap in the numbers shows that one of them got a new number. It isn't known when
-// the last turn of such a revision began.
-func markAgain(all []turn, revisions []lineage.Past) {
-	gap := hasGap(all)
+// markAgain finds revisions that were used again, for kinds that don't record it: they are older than one
+// with a lower number.
+func markAgain(all []turn) {
 	for i := range all {
 		t := &all[i]
-		if t.Started == nil {
-			continue
-		}
-		t.Again = t.Again || slices.ContainsFunc(revisions, func(r lineage.Past) bool {
-			later := r.Created.After(*t.Started) || gap && r.Created.Equal(*t.Started)
-			return r.Number < t.Number && len(r.Earlier) == 0 && later
-		})
-		if t.Again {
-			t.Started = nil
-		}
+		t.Again = t.Again || slices.ContainsFunc(all[:i], func(other turn) bool { return other.created.After(t.created) })
 	}
-}
-
-// hasGap reports whether a number is missing between those of the turns.
-func hasGap(all []turn) bool {
-	for i := 1; i < len(all); i++ {
-		if all[i].Number > all[i-1].Number+1 {
-			return true
-		}
-	}
-	return false
 }
 
 func imagesOf(template *corev1.PodTemplateSpec) map[string]string {
@@ -182,63 +168,27 @@ func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return rest
 }
 
-// by returns whose change began a turn, and when that author last wrote the workload. Only Lockstep
-// changes a template's marks, but a revision that any writer makes current again brings its own marks
-// along, and so does a restored backup. The managed fields prove who wrote the workload's present
-// marks, but describe only the present template, so they say nothing of earlier turns.
-func (p *Past) by(all []turn, i int) (string, time.Time) {
-	t := all[i]
-	ours := i > 0 && !maps.Equal(t.shown, all[i-1].shown) && len(t.shown) > 0
-	switch {
-	case ours && !t.Again && !t.latest:
-		return oneOf(ByLockstep, explains(all[i-1], t)), p.Workload.RolledOutAt
-	case !t.latest:
-		return ByUnknown, time.Time{}
-	case ours && !p.Workload.RolledOutAt.IsZero():
-		return oneOf(ByLockstep, explains(all[i-1], t)), p.Workload.RolledOutAt
-	}
-	author, known := p.author(all, i)
-	if known && author.Manager == kube.FieldManager {
-		return ByLockstep, author.At
-	}
-	return oneOf(author.Manager, known), author.At
-}
-
-func oneOf(author string, known bool) string {
-	if !known {
-		return ByUnknown
-	}
-	return author
-}
-
-// explains reports whether Lockstep's write of the marks explains everything that changed. Otherwise
-// two writers changed the template before its controller created a revision.
-func explains(before, after turn) bool {
-	return !slices.ContainsFunc(after.Changed, func(c Change) bool {
-		id, err := input.ParseID(c.What)
-		return err != nil || before.shown[id] == after.shown[id]
-	})
-}
-
-// author is the only manager that changed the present template since the turn before, if that is
-// certain.
+// author is the program that began a turn: the one whose writes made the workload's present template out of
+// that of the turn before. The managed fields prove it, but they describe only the present template, so
+// they say nothing of earlier turns. Those have no proof: any writer may bring Lockstep's annotations
+// along, by an undo or from a backup.
 func (p *Past) author(all []turn, i int) (kube.Author, bool) {
 	t := all[i]
-	var before *corev1.PodTemplateSpec
-	switch {
-	case i > 0:
-		before = all[i-1].template
-	case t.Number != 1:
-		return kube.Author{}, false // the turn before it isn't kept
-	}
-	found := p.Authors.Between(before, t.template)
-	isRecreated := t.Started != nil && p.Workload.Created.After(*t.Started) // its managed fields began anew
-	isUnowned := !t.Again && kube.Removes(before, t.template)               // an undo restores the whole template at once
-	if len(found) != 1 || isRecreated || isUnowned {
+	before, known := templateBefore(all, i)
+	if !t.latest || !known || p.Workload.Created.After(t.created) { // The managed fields of a workload that was created again began anew.
 		return kube.Author{}, false
 	}
-	author := found[0]
+	author, proven := p.Authors.Between(before, t.template)
 	isBefore := i > 0 && all[i-1].Started != nil && author.At.Before(*all[i-1].Started)
 	isAfter := t.Started == nil || author.At.After(*t.Started)
-	return author, !isBefore && (!author.Applied || !isAfter)
+	return author, proven && !isBefore && (!author.Applied || !isAfter)
+}
+
+// templateBefore is the template of the turn right before, nil for the first turn of all. It isn't known if
+// a number between the turns is missing, because that turn's revision was deleted.
+func templateBefore(all []turn, i int) (*corev1.PodTemplateSpec, bool) {
+	if i == 0 {
+		return nil, all[i].Number == 1
+	}
+	return all[i-1].template, all[i].Number == all[i-1].Number+1
 }

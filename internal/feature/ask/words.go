@@ -287,20 +287,20 @@ func (e SourceExplanation) NowWords(u SourceUser) string {
 	return u.Current + onRecordOnly
 }
 
-// ChangedWords is when and by whom an input was changed.
-func (u Use) ChangedWords(now time.Time) string {
-	return orNothing(changedBy(u.ChangedBy, u.ChangedAt, now))
+// WrittenWords is when an owner of an input's content last wrote the object, and which one.
+func (u Use) WrittenWords(now time.Time) string {
+	return orNothing(writtenBy(u.WrittenBy, u.WrittenAt, now))
 }
 
-// ChangedWords is when and by whom a source was changed.
-func (e SourceExplanation) ChangedWords(now time.Time) string {
-	if e.ChangedBy == "" {
-		return "not known"
+// WrittenWords is when an owner of a source's content last wrote it, and which one.
+func (e SourceExplanation) WrittenWords(now time.Time) string {
+	if e.WrittenBy == "" {
+		return ByUnknown
 	}
-	return changedBy(e.ChangedBy, e.ChangedAt, now)
+	return writtenBy(e.WrittenBy, e.WrittenAt, now)
 }
 
-func changedBy(writer string, at *time.Time, now time.Time) string {
+func writtenBy(writer string, at *time.Time, now time.Time) string {
 	if writer == "" {
 		return ""
 	}

@@ -76,7 +76,11 @@ func execute(ctx context.Context, root *cobra.Command, args []string) (*cobra.Co
 	if word := commandline.Misplaced(root, args); word != "" {
 		return root, usageError{commandline.UnknownCommand(root, word, DropIns())}
 	}
-	return root.ExecuteContextC(ctx)
+	command, err := root.ExecuteContextC(ctx)
+	if command.Name() == helpName { // A mistake there is about the commands of the program.
+		command = root
+	}
+	return command, err
 }
 
 func newRoot(env Environment) *cobra.Command {

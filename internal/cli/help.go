@@ -6,10 +6,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
+// helpName is the name of the command that prints help.
+const helpName = "help"
+
 // newHelp is Cobra's command, except that an unknown name is a mistake.
 func newHelp(env Environment) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND]",
+		Use:   helpName + " [COMMAND]",
 		Short: "Print the help of a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if word := commandline.Misplaced(cmd.Root(), args); word != "" {

@@ -35,12 +35,6 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// flagError is a flag that a command doesn't have, or a value that a flag doesn't take. One line shows
-// the usage of that command.
-type flagError struct{ error }
-
-func (e flagError) Unwrap() error { return e.error }
-
 // clusterError is a cluster that cannot be found. It contains the advice itself, so the usage
 // isn't printed.
 type clusterError struct{ error }
@@ -56,7 +50,7 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	}
 	root := newRoot(env)
 	root.SetArgs(args)
-	command, err := root.ExecuteContextC(ctx)
+	command, err := execute(ctx, root, args)
 	if err == nil {
 		return exitOK
 	}
@@ -65,8 +59,8 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	}
 	_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {
-		if _, isFlag := errors.AsType[flagError](err); isFlag && command.HasParent() {
-			_, _ = fmt.Fprintln(env.Stderr, "Usage:", command.UseLine())
+		if flag, isFlag := errors.AsType[commandline.WrongFlag](err); isFlag {
+			_, _ = fmt.Fprintln(env.Stderr, "Usage:", flag.Usage)
 		}
 		_, _ = fmt.Fprintf(env.Stderr, "Run %q for usage.\n", command.CommandPath()+" --help")
 		return exitUsage
@@ -77,10 +71,22 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	return exitFailed
 }
 
+// execute runs the command of the arguments, and returns it.
+func execute(ctx context.Context, root *cobra.Command, args []string) (*cobra.Command, error) {
+	if word := commandline.Misplaced(root, args); word != "" {
+		return root, usageError{commandline.UnknownCommand(root, word, DropIns())}
+	}
+	command, err := root.ExecuteContextC(ctx)
+	if command.Name() == helpName { // A mistake there is about the commands of the program.
+		command = root
+	}
+	return command, err
+}
+
 func newRoot(env Environment) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
-		Use:   programName,
+		Use:   programName + " COMMAND",
 		Short: "Keep Kubernetes workloads in step with their configuration",
 		Long: `Lockstep keeps Kubernetes workloads in step with the configuration they run on.
 
@@ -127,8 +133,9 @@ LOCKSTEP_MAX_DELAY. The flag takes precedence.`,
 		newRoll(env), newUI(env), newAttach(env), newImages(env), newResolve(env), newLint(env), newConvert(env), newDoctor(env), newNotify(env), newCompletion(env), newVersion(env),
 	)
 	addCompletion(root, env)
+	root.SetHelpCommand(newHelp(env))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{flagError{commandline.CommandError(cmd, err, DropIns())}}
+		return usageError{commandline.CommandError(cmd, err, DropIns())}
 	})
 	asPlugin(root, env.Program)
 	// cobra's own version flag needs a template to print this text, and templates make the program 11 MB larger.
@@ -170,11 +177,14 @@ func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := commandline.Variable(f.Name)
 		value, set := env.Lookup(name)
-		if f.Changed || !set || slices.ContainsFunc(f.Annotations[aliasOf], flags.Changed) {
+		if f.Changed || !set {
 			return
 		}
 		if f.Deprecated != "" {
 			_, _ = fmt.Fprintf(env.Stderr, "Environment variable %s has been deprecated, %s\n", name, f.Deprecated)
+		}
+		if slices.ContainsFunc(f.Annotations[sameSetting], flags.Changed) {
+			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
 			wrong = append(wrong, fmt.Errorf("environment variable %s=%q: %w", name, value, err))

@@ -37,8 +37,8 @@ func newConvert(env Environment) *cobra.Command {
 		Long: `Print the annotations that replace those of another tool, for each object in the manifests
 that carries any. The command doesn't change anything. Its output is YAML with the objects' names
 and their new annotations: paste it, or use it as a kustomize patch. Comments list the annotations
-without a counterpart, and what Lockstep does instead. The command doesn't print contents of
-ConfigMaps and Secrets.
+without a counterpart, and what Lockstep does instead. -o wide also lists the objects with nothing
+to convert, as comments. The command doesn't print contents of ConfigMaps and Secrets.
 
 Tools: ` + strings.Join(convertTools(), ", ") + `.
 
@@ -56,7 +56,7 @@ usage.`,
 	fs := cmd.Flags()
 	fs.StringVar(&o.from, "from", "", "the tool whose annotations are converted: "+strings.Join(convertTools(), ", "))
 	o.files.bind(cmd)
-	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(convertFormats(), ", "))
+	fs.StringVarP(&o.output, "output", "o", formatManifest, strings.Join(convertFormats(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(convertTools(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(convertFormats(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -66,7 +66,12 @@ func convertTools() []string {
 	return []string{toolStakater, kubernetesreloader.Name, kubeimagedeployer.DefaultKey}
 }
 
-func convertFormats() []string { return []string{formatText, formatJSON, formatYAML} }
+// formatManifest is YAML to apply, with comments. The command has it instead of a table.
+const formatManifest = "manifest"
+
+func convertFormats() []string {
+	return []string{formatManifest, formatWide, formatJSON, formatYAML, formatName}
+}
 
 // convertAnswer is the output of the command.
 type convertAnswer struct {
@@ -75,6 +80,8 @@ type convertAnswer struct {
 	Unchanged  int          `json:"unchanged"`
 	Files      int          `json:"files"`
 	Unreadable []unreadable `json:"unreadable"`
+
+	unchanged []converted
 }
 
 // converted is an object with annotations of the tool.
@@ -92,6 +99,9 @@ type converted struct {
 }
 
 func (o *convertOptions) run(args []string, stdin io.Reader, env Environment) error {
+	if o.output == formatText || o.output == formatTable {
+		o.output = formatManifest
+	}
 	switch {
 	case o.from == "":
 		return usageError{fmt.Errorf("--from: name the tool: %s", strings.Join(convertTools(), ", "))}
@@ -116,10 +126,10 @@ func (o *convertOptions) run(args []string, stdin io.Reader, env Environment) er
 		case len(one.Annotations)+len(one.WithoutCounterpart) > 0:
 			answer.Objects = append(answer.Objects, one)
 		default:
-			answer.Unchanged++
+			answer.unchanged = append(answer.unchanged, one)
 		}
 	}
-	answer.Unreadable = allUnreadable(found.Wrong)
+	answer.Unchanged, answer.Unreadable = len(answer.unchanged), allUnreadable(found.Wrong)
 	if err := o.print(env, answer); err != nil {
 		return err
 	}
@@ -195,8 +205,8 @@ func annotationsAt(object manifest.Object, path ...string) (map[string]string, e
 }
 
 func (o *convertOptions) print(env Environment, answer convertAnswer) error {
-	if o.output != formatText {
-		return outputOptions{o.output}.write(env.Stdout, answer, nil)
+	if o.output != formatManifest && o.output != formatWide {
+		return outputOptions{o.output}.list(env.Stdout, answer, listedOf(answer.Objects, func(c converted) listed { return listed{c.Namespace, c.Object} }), nil)
 	}
 	for i, c := range answer.Objects {
 		if i > 0 {
@@ -204,6 +214,11 @@ func (o *convertOptions) print(env Environment, answer convertAnswer) error {
 		}
 		if err := c.print(env.Stdout); err != nil {
 			return err
+		}
+	}
+	if o.output == formatWide {
+		for _, c := range answer.unchanged {
+			_ = say(env.Stdout, "# %s:%d: %s: nothing to convert", c.File, c.Line, c.Object)
 		}
 	}
 	lost := 0

@@ -100,6 +100,30 @@ func TestConvertForPrograms(t *testing.T) {
 	}
 }
 
+// TestConvertFormats: the names of the objects, each once; what wide adds; and the earlier name of the default.
+func TestConvertFormats(t *testing.T) {
+	t.Parallel()
+	name := file(t, "old.yaml", old)
+	run := func(args ...string) string {
+		stdout, stderr, code := command(t, append([]string{"convert", "--from", "stakater", "-f", name}, args...)...)
+		if code != exitOK {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+		return stdout
+	}
+	if got, want := run("-o", "name"), "deployment/web\nstatefulset/cart\ncronjob/night\nsecret/db\n"; got != want {
+		t.Errorf("the names are %q, want %q", got, want)
+	}
+	manifests := run()
+	if got := run("-o", "text"); got != manifests {
+		t.Errorf("-o text differs from the default: %s", got)
+	}
+	rest, _ := strings.CutPrefix(run("-o", "wide"), manifests)
+	if strings.Count(rest, ": nothing to convert\n") != 2 || !strings.Contains(rest, ": service/web: nothing to convert\n") {
+		t.Errorf("-o wide adds %q", rest)
+	}
+}
+
 func TestConvertUsedWrongly(t *testing.T) {
 	t.Parallel()
 	good := file(t, "old.yaml", old)

@@ -100,8 +100,8 @@ func (o *doctorOptions) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	answer := doctorAnswer{Namespace: o.installation.namespace, Checks: doctor.Decide(facts)}
-	names := namesOf(answer.Checks, func(c doctor.Check) string { return string(c.Name) })
-	err = o.output.list(env.Stdout, answer, names, func(to io.Writer) error { return printChecks(to, env, answer.Checks) })
+	checks := listedOf(answer.Checks, func(c doctor.Check) listed { return listed{name: string(c.Name)} })
+	err = o.output.list(env.Stdout, answer, checks, func(to io.Writer) error { return printChecks(to, env, answer.Checks) })
 	return errors.Join(err, verdict(answer.Checks))
 }
 

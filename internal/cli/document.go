@@ -34,6 +34,6 @@ func Outputs() []Output {
 		{"images", []imageRow{}, "the workloads, each once"},
 		{"doctor", doctorAnswer{}, "the checks"},
 		{"lint", lintAnswer{}, "the objects with a finding, each once"},
-		{"convert", convertAnswer{}, ""},
+		{"convert", convertAnswer{}, "the objects with annotations of the tool, each once"},
 	}
 }

@@ -75,9 +75,6 @@ func oneObject(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// kindsPatience limits the wait for the kinds that the cluster's controller knows.
-const kindsPatience = 5 * time.Second
-
 func (o *explainOptions) run(ctx context.Context, name string, env Environment) error {
 	if err := o.output.validate(); err != nil {
 		return err
@@ -86,20 +83,14 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return err
 	}
-	t, err := targetAmong(name, within.Namespace, within.kinds)
-	c, clientErr := o.kube.client()
-	if _, unknown := errors.AsType[unknownKindError](err); unknown && clientErr == nil {
-		// Without a response of the cluster, the first error is the useful one.
-		ctx, cancel := context.WithTimeout(ctx, kindsPatience)
-		within.kinds = o.installation.reader(c, within.kinds, env).InstalledKinds(ctx)
-		cancel()
-		t, err = targetAmong(name, within.Namespace, within.kinds)
-	}
-	switch {
-	case err != nil:
-		return usageError{err}
-	case clientErr != nil:
-		return clientErr
+	var t target
+	c, err := o.installation.amongKinds(ctx, &o.kube, within.kinds, env, func(kinds []kube.Kind) (err error) {
+		within.kinds = kinds
+		t, err = targetAmong(name, within.Namespace, kinds)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	question := &explaining{Reader: o.installation.reader(c, within.kinds, env), target: t}
 	if t.isWorkload {
@@ -130,8 +121,8 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 type explained interface {
 	// print writes it, and returns the state that colours its third line.
 	print(to *bytes.Buffer, now time.Time, wide bool) ask.Report
-	// names are the inputs of a workload, or the users of a source.
-	names() []string
+	// objects are the inputs of a workload, or the users of a source.
+	objects() []listed
 }
 
 // explaining is one run of the command.
@@ -155,7 +146,7 @@ func (x *explaining) ask(ctx context.Context) (explained, error) {
 }
 
 func (o *explainOptions) print(env Environment, answer explained) error {
-	return o.output.list(env.Stdout, answer, answer.names(), func(to io.Writer) error {
+	return o.output.list(env.Stdout, answer, answer.objects(), func(to io.Writer) error {
 		var text bytes.Buffer
 		state := answer.print(&text, env.Now(), o.output.isWide())
 		return paint(to, text.Bytes(), func(line int) string {

@@ -47,8 +47,8 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Re
 	return e.State
 }
 
-func (e workloadAnswer) names() []string {
-	return namesOf(e.Inputs, func(u ask.Use) string { return u.Input })
+func (e workloadAnswer) objects() []listed {
+	return listedOf(e.Inputs, func(u ask.Use) listed { return listed{e.Namespace, u.Input} })
 }
 
 // sourceAnswer is an explanation of a ConfigMap or Secret, for users.
@@ -84,8 +84,8 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 	return ask.Report{}
 }
 
-func (e sourceAnswer) names() []string {
-	return namesOf(e.Users, func(u ask.SourceUser) string { return u.Workload })
+func (e sourceAnswer) objects() []listed {
+	return listedOf(e.Users, func(u ask.SourceUser) listed { return listed{e.Namespace, u.Workload} })
 }
 
 // firstName is the name before the first of several lines.

@@ -14,24 +14,13 @@ const (
 	formEnv        = "env"
 )
 
-// formOptions are the flag for the form. Until the next release its old name, which has another
-// meaning in annotations, is accepted too.
-type formOptions struct {
-	name, old string
-}
-
-func (o *formOptions) bind(fs *pflag.FlagSet, byDefault, usage string) {
-	fs.StringVar(&o.name, "form", byDefault, usage)
-	fs.StringVar(&o.old, "strategy", "", usage)
+// bindForm adds the flag for the form. Until the next release its old name, which has another meaning
+// in annotations, is accepted too.
+func bindForm(fs *pflag.FlagSet, to *string, byDefault, usage string) {
+	fs.StringVar(to, "form", byDefault, usage)
+	fs.StringVar(to, "strategy", byDefault, usage)
+	sameFlags(fs, "form", "strategy")
 	_ = fs.MarkDeprecated("strategy", "use --form; the next release removes it")
-}
-
-// choose returns the form. The new name wins, however each was set.
-func (o *formOptions) choose(fs *pflag.FlagSet) string {
-	if o.old != "" && !fs.Changed("form") {
-		return o.old
-	}
-	return o.name
 }
 
 func validForm(name string) error {

@@ -84,8 +84,8 @@ func (o *historyOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return notFound(ctx, c, workloadTarget(kind, at), err)
 	}
-	names := namesOf(h.Revisions, func(r ask.Revision) string { return revisionKind(kind) + "/" + r.Name })
-	return o.output.list(env.Stdout, h, names, func(to io.Writer) error { return printHistory(to, h, env.Now(), o.output.isWide()) })
+	revisions := listedOf(h.Revisions, func(r ask.Revision) listed { return listed{at.Namespace, revisionKind(kind) + "/" + r.Name} })
+	return o.output.list(env.Stdout, h, revisions, func(to io.Writer) error { return printHistory(to, h, env.Now(), o.output.isWide()) })
 }
 
 // revisionKind is the kind of object in which a workload's controller keeps revisions, as kubectl calls

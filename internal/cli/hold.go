@@ -40,7 +40,9 @@ in the middle of a series of evictions, use "lockstep stop".
 
 Name one or more objects, or select them: -l and --all select the workloads that "lockstep
 status" lists for the namespace. A kind as argument restricts the selection ("hold deployment
--l app=web"), and is the only way to select ConfigMaps, Secrets and namespaces.
+-l app=web"), and is the only way to select ConfigMaps, Secrets and namespaces. If some of them
+can't be listed, or the controller's record can't be read, the command holds the others, reports
+what is missing and exits with 1.
 
 The reason is the last argument or the value of --reason. If an object can't be held, the
 command holds the others, reports each failure and exits with 1.
@@ -88,11 +90,11 @@ func (o *holdOptions) withoutReason(args []string, byFlag bool) []string {
 }
 
 func (o *holdOptions) run(cmd *cobra.Command, reason string, env Environment) error {
-	all, c, err := o.several.targets(cmd.Context(), &o.kube, &o.installation, env)
+	found, c, err := o.several.targets(cmd.Context(), &o.kube, &o.installation, env)
 	if err != nil {
 		return err
 	}
-	return each(cmd.Context(), all, env, func(t target) error { return o.hold(cmd, c, t, reason, env.Stdout) })
+	return found.each(cmd.Context(), env, func(t target) error { return o.hold(cmd, c, t, reason, env.Stdout) })
 }
 
 // hold holds one object.

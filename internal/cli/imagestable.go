@@ -137,8 +137,8 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	for _, err := range look.denied {
 		_ = say(env.Stderr, "%s", err)
 	}
-	names := namesOf(rows, func(r imageRow) string { return r.Workload })
-	return o.output.list(env.Stdout, rows, names, func(to io.Writer) error { return printImages(to, rows, env.Now(), o.output.isWide()) })
+	workloads := listedOf(rows, func(r imageRow) listed { return listed{r.Namespace, r.Workload} })
+	return o.output.list(env.Stdout, rows, workloads, func(to io.Writer) error { return printImages(to, rows, env.Now(), o.output.isWide()) })
 }
 
 // imagesLook is one run of the command.

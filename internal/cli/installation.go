@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -38,12 +40,20 @@ func bindControllerNamespace(fs *pflag.FlagSet, to *string) {
 	const usage = "namespace of the controller (default $POD_NAMESPACE, then the pod's, then lockstep-system)"
 	fs.StringVar(to, controllerNamespaceFlag, "", usage)
 	fs.StringVar(to, ownNamespaceFlag, "", usage)
-	_ = fs.SetAnnotation(ownNamespaceFlag, aliasOf, []string{controllerNamespaceFlag})
+	sameFlags(fs, controllerNamespaceFlag, ownNamespaceFlag)
 	hide(fs, ownNamespaceFlag)
 }
 
-// aliasOf marks a flag that is another name of the flag in its value.
-const aliasOf = "alias-of"
+// sameSetting lists the flags that set the same as a flag.
+const sameSetting = "same-setting"
+
+// sameFlags marks flags that set the same: each of them on the command line takes precedence over the
+// variables of all. Of several variables, that of the first name in the alphabet counts.
+func sameFlags(fs *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = fs.SetAnnotation(name, sameSetting, names) // It fails only for a flag that doesn't exist.
+	}
+}
 
 // namesController reports whether the user named the controller's namespace, by either name.
 func namesController(fs *pflag.FlagSet) bool {
@@ -71,6 +81,26 @@ func (o *installationOptions) reader(c client.WithWatch, kinds []kube.Kind, env 
 		Client: c, Own: ask.Own{Namespace: o.namespace, State: o.state, Lease: o.lease, Key: o.key}, Understand: understand,
 		Kinds: kinds, Quiet: o.quiet, Version: env.Version, Now: env.Now,
 	}
+}
+
+// kindsPatience limits the wait for the kinds that the cluster's controller knows.
+const kindsPatience = 5 * time.Second
+
+// amongKinds calls parse with the kinds of workloads, and, if it doesn't know one, again with those that the controller
+// follows too. It returns the client.
+func (o *installationOptions) amongKinds(ctx context.Context, k *kubeOptions, kinds []kube.Kind, env Environment, parse func([]kube.Kind) error) (client.WithWatch, error) {
+	wrong := parse(kinds)
+	c, err := k.client()
+	if _, unknown := errors.AsType[unknownKindError](wrong); unknown && err == nil {
+		// Without a response of the cluster, the first error is the useful one.
+		ctx, cancel := context.WithTimeout(ctx, kindsPatience)
+		defer cancel()
+		wrong = parse(o.reader(c, kinds, env).InstalledKinds(ctx))
+	}
+	if wrong != nil {
+		return nil, usageError{wrong}
+	}
+	return c, err
 }
 
 // advised says where to find another controller, if there is none.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,7 @@ func TestControllerNamespace(t *testing.T) {
 		{[]string{"--controller-namespace", "new"}, nil, "new"},
 		{[]string{"--own-namespace", "old"}, nil, "old"},
 		{[]string{"--controller-namespace", "new"}, map[string]string{"LOCKSTEP_OWN_NAMESPACE": "other"}, "new"},
+		{[]string{"--own-namespace", "old"}, map[string]string{"LOCKSTEP_CONTROLLER_NAMESPACE": "other"}, "old"},
 		{nil, map[string]string{"LOCKSTEP_OWN_NAMESPACE": "old"}, "old"},
 		{nil, map[string]string{"LOCKSTEP_OWN_NAMESPACE": "old", "LOCKSTEP_CONTROLLER_NAMESPACE": "new"}, "new"},
 	} {
@@ -29,6 +31,36 @@ func TestControllerNamespace(t *testing.T) {
 		}
 		if got := cmd.Flags().Lookup(controllerNamespaceFlag).Value.String(); got != c.want {
 			t.Errorf("%q with %v: %q, want %q", c.args, c.environ, got, c.want)
+		}
+	}
+}
+
+// TestFlagsOfOneSetting: whichever name a user types, it takes precedence over the variables of all names.
+func TestFlagsOfOneSetting(t *testing.T) {
+	t.Parallel()
+	environ := map[string]string{}
+	for _, name := range []string{"LOCKSTEP_CONTROLLER_NAMESPACE", "LOCKSTEP_OWN_NAMESPACE", "LOCKSTEP_NAMESPACE", "LOCKSTEP_FORM", "LOCKSTEP_STRATEGY"} {
+		environ[name] = "from-variable"
+	}
+	for name, flags := range map[string][]string{
+		"roll":   {"controller-namespace", "own-namespace", "form", "strategy"},
+		"notify": {"controller-namespace", "own-namespace", "namespace"},
+		"stop":   {"controller-namespace", "own-namespace"},
+	} {
+		for _, flag := range flags {
+			cmd, _, err := Document().Find([]string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.ParseFlags([]string{"--" + flag, "from-flag"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := setFromEnvironment(cmd.Flags(), Environment{Lookup: variables(environ), Stderr: io.Discard}); err != nil {
+				t.Fatal(err)
+			}
+			if got := cmd.Flags().Lookup(flag).Value.String(); got != "from-flag" {
+				t.Errorf("%s --%s: %q", name, flag, got)
+			}
 		}
 	}
 }

@@ -25,7 +25,7 @@ type lintOptions struct {
 	kinds    []string
 	reads    readOptions
 	files    manifestOptions
-	output   string
+	output   outputOptions
 	complete bool
 }
 
@@ -46,7 +46,8 @@ It uses the controller's parsers, so both agree. A reference to a missing object
 because the cluster may contain the object; with --complete it is an error. Standard error shows
 the number of other objects and of documents without an object.
 
-Name files with -f or as arguments. docs/help/doctor.md explains every rule.
+Name files with -f or as arguments. docs/help/doctor.md explains every rule. -o wide adds the
+objects' namespaces.
 
 If a file isn't valid YAML, the command still checks the others. It reports the file on standard
 error, and with -o json in the field "unreadable".
@@ -66,17 +67,12 @@ YAML.`,
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.complete, "complete", false, "the files are complete: a reference to an object that they don't contain is an error")
 	o.files.bind(cmd)
-	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(lintFormats(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(lintFormats(), cobra.ShellCompDirectiveNoFileComp))
+	o.output.bind(cmd)
 	return cmd
 }
 
-// formatText is one line for each finding.
+// formatText is the earlier name of the default format of lint and convert, which goes on working.
 const formatText = "text"
-
-func lintFormats() []string {
-	return []string{formatText, formatWide, formatJSON, formatYAML, formatName}
-}
 
 // lintAnswer is the output of the command.
 type lintAnswer struct {
@@ -98,8 +94,11 @@ type unreadable struct {
 }
 
 func (o *lintOptions) run(_ context.Context, args []string, stdin io.Reader, env Environment) error {
-	if !slices.Contains(lintFormats(), o.output) {
-		return usageError{fmt.Errorf("--output %q: want one of %s", o.output, strings.Join(lintFormats(), ", "))}
+	if o.output.format == formatText {
+		o.output.format = formatTable
+	}
+	if err := o.output.validate(); err != nil {
+		return err
 	}
 	kinds, err := allKinds(o.kinds)
 	if err != nil {
@@ -119,7 +118,7 @@ func (o *lintOptions) run(_ context.Context, args []string, stdin io.Reader, env
 	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Unreadable: allUnreadable(found.Wrong), Result: lint.Check(found.Objects, lint.Options{
 		Kinds: kinds, Words: words, Complete: o.complete, Nearest: commandline.Nearest,
 	})}
-	if len(found.Objects) > 0 || o.output == formatJSON || o.output == formatYAML { // Output for programs is never empty.
+	if len(found.Objects) > 0 || o.output.format == formatJSON || o.output.format == formatYAML { // Output for programs is never empty.
 		if err := o.print(env, answer); err != nil {
 			return err
 		}
@@ -170,12 +169,16 @@ func unreadError(files []unreadable) error {
 }
 
 func (o *lintOptions) print(env Environment, answer lintAnswer) error {
-	if o.output != formatText && o.output != formatWide {
-		return outputOptions{o.output}.list(env.Stdout, answer, namesOf(answer.Findings, func(f lint.Mistake) string { return f.Object }), nil)
+	if !o.output.isForUsers() {
+		return o.output.list(env.Stdout, answer, listedOf(answer.Findings, func(f lint.Mistake) listed { return listed{f.Namespace, f.Object} }), nil)
 	}
 	var text bytes.Buffer
 	for _, f := range answer.Findings {
-		_ = say(&text, "%s:%d: %s: %s: %s (%s)", f.File, f.Line, f.Severity, f.Object, f.Message, f.Rule)
+		object := f.Object
+		if o.output.isWide() && f.Namespace != "" {
+			object += " in namespace " + f.Namespace
+		}
+		_ = say(&text, "%s:%d: %s: %s: %s (%s)", f.File, f.Line, f.Severity, object, f.Message, f.Rule)
 	}
 	err := paint(env.Stdout, text.Bytes(), func(line int) string {
 		switch {

@@ -76,6 +76,19 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// TestLintFormats: what wide adds, and the earlier name of the default.
+func TestLintFormats(t *testing.T) {
+	t.Parallel()
+	name := file(t, "web.yaml", strings.Replace(wrong, "name: web\n", "name: web\n  namespace: shop\n", 1))
+	table, _, _ := command(t, "lint", name)
+	if text, _, _ := command(t, "lint", name, "-o", "text"); text != table || strings.Contains(table, "shop") {
+		t.Errorf("-o text differs from the default: %s", text)
+	}
+	if wide, _, _ := command(t, "lint", name, "-o", "wide"); strings.Count(wide, ": deployment/web in namespace shop: ") != strings.Count(table, "\n") {
+		t.Errorf("-o wide prints %s", wide)
+	}
+}
+
 // TestLintIsSatisfied: a warning does not fail a pipeline.
 func TestLintIsSatisfied(t *testing.T) {
 	t.Parallel()
@@ -100,7 +113,7 @@ func TestLintUsage(t *testing.T) {
 		"Template": {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "a.yaml:2: not a manifest: "},
 		"Hint":     {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "helm template CHART"},
 		"Values":   {[]string{file(t, "values.yaml", "replicas: 1\n")}, "the files contain no objects"},
-		"Output":   {[]string{"-", "-o", "xml"}, `--output "xml": want one of text, wide, json, yaml, name`},
+		"Output":   {[]string{"-", "-o", "xml"}, `--output "xml": want one of table, wide, json, yaml, name`},
 		"Kind":     {[]string{"-", "--kind", "x"}, "--kind"},
 	} {
 		if _, stderr, code := command(t, append([]string{"lint"}, tc.args...)...); code != exitUsage || !strings.Contains(stderr, tc.want) {

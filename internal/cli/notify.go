@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/notify"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/notice"
 )
 
@@ -44,7 +45,10 @@ a mistake in the targets.`,
   # with the Secret that the controller mounts
   lockstep notify test ops --secret lockstep-notifications -n lockstep-system`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 || args[0] != "test" {
+			switch {
+			case len(args) > 0 && args[0] != "test":
+				return usageError{fmt.Errorf("unknown command \"notify %s\"%s", args[0], commandline.Hint(args[0], "notify ", []string{"test"}))}
+			case len(args) != 2:
 				return usageError{errors.New("want \"notify test\" and the name of one target")}
 			}
 			return nil
@@ -61,6 +65,7 @@ a mistake in the targets.`,
 	fs.StringVar(&o.key, "key", "targets.yaml", "the key of that Secret")
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the controller and its Secret (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	bindControllerNamespace(fs, &o.namespace)
+	sameFlags(fs, "namespace", controllerNamespaceFlag, ownNamespaceFlag)
 	return cmd
 }
 

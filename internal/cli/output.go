@@ -48,29 +48,32 @@ func (o outputOptions) isForUsers() bool {
 	return o.format == formatTable || o.format == formatWide
 }
 
-// list writes the names of the answer's objects, each once, or what write writes.
-func (o outputOptions) list(to io.Writer, answer any, names []string, forPeople func(io.Writer) error) error {
+// listed is an object in an answer. Only its name, such as "deployment/web", is shown, as kubectl does.
+type listed struct{ namespace, name string }
+
+// list writes the names of the answer's objects, each object once, or what write writes.
+func (o outputOptions) list(to io.Writer, answer any, objects []listed, forPeople func(io.Writer) error) error {
 	if o.format != formatName {
 		return o.write(to, answer, forPeople)
 	}
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
+	for i, object := range objects {
+		if slices.Contains(objects[:i], object) {
 			continue
 		}
-		if err := say(to, "%s", name); err != nil {
+		if err := say(to, "%s", object.name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// namesOf are the names of each element.
-func namesOf[T any](all []T, name func(T) string) []string {
-	names := make([]string, len(all))
+// listedOf are the objects of each element.
+func listedOf[T any](all []T, object func(T) listed) []listed {
+	objects := make([]listed, len(all))
 	for i, one := range all {
-		names[i] = name(one)
+		objects[i] = object(one)
 	}
-	return names
+	return objects
 }
 
 // write writes the answer for programs, or calls forPeople.

@@ -42,7 +42,7 @@ func TestEveryListHasTheFormats(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range Document().Commands() {
 		flag := cmd.Flags().Lookup("output")
-		if flag == nil || cmd.Name() == "resolve" || cmd.Name() == "convert" { // They list no objects of a cluster.
+		if flag == nil || cmd.Name() == "resolve" { // It lists no objects.
 			continue
 		}
 		if !strings.HasSuffix(flag.Usage, "wide, json, yaml, name") {
@@ -51,11 +51,11 @@ func TestEveryListHasTheFormats(t *testing.T) {
 	}
 }
 
-// TestNamesAreOneLine whatever they contain.
+// TestNamesAreOneLine whatever they contain, and one for each object: two namespaces may use a name.
 func TestNamesAreOneLine(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	if err := (outputOptions{formatName}).list(commandline.NewScreen(&out), nil, []string{"a\nb", "a\nb", "c"}, nil); err != nil || strings.Count(out.String(), "\n") != 2 {
+	if err := (outputOptions{formatName}).list(commandline.NewScreen(&out), nil, []listed{{"", "a\nb"}, {"", "a\nb"}, {"shop", "c"}, {"blog", "c"}}, nil); err != nil || strings.Count(out.String(), "\n") != 3 {
 		t.Errorf("said %q, error %v", out.String(), err)
 	}
 }

@@ -56,9 +56,13 @@ Without permission to read the controller's record, its key or a Secret, the com
 the files with the cluster's objects, assumes that hidden Secrets change, and marks the line as an
 estimate. It never shows contents.
 
-Exit codes: 0 done; 1 failed; 2 wrong usage. With --exit-code, 3 if pods of at least one existing
-workload would restart: by a rollout or by evictions, by Lockstep or by a changed template. A
-workload that waits, starts or refreshes its files doesn't count.`,
+Without permission to read a workload in the files, the output marks it as "not known". Without
+permission to list a kind of workload, the plan lacks those that use a changed object. In both
+cases the command exits with 1, even with --exit-code, because the plan is incomplete.
+
+Exit codes: 0 done; 1 failed or incomplete; 2 wrong usage. With --exit-code, 3 if pods of at least
+one existing workload would restart: by a rollout or by evictions, by Lockstep or by a changed
+template. A workload that waits, starts or refreshes its files doesn't count.`,
 		Example: `  lockstep plan -f deploy/
   lockstep plan -R -f deploy/ --exit-code
   kustomize build . | lockstep plan -f - -n shop
@@ -111,7 +115,7 @@ func (o *planOptions) run(ctx context.Context, args []string, stdin io.Reader, e
 	}
 	with := ask.PlanOptions{
 		Serves: heard.Serves, Stop: heard.Stop,
-		Client: c, Kinds: within.kinds, Namespace: within.Namespace, Now: env.Now(),
+		Client: c, Kinds: kube.AllKinds(within.kinds, heard.Serves.Kinds), Namespace: within.Namespace, Now: env.Now(),
 		Record: ledger.NewReading(c, heard.Own.Namespace, heard.Own.State), Installation: o.installation.namespace,
 		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe},
 	}
@@ -125,15 +129,21 @@ func (o *planOptions) run(ctx context.Context, args []string, stdin io.Reader, e
 	if err != nil {
 		return err
 	}
-	names := namesOf(plan.Workloads, func(w ask.PlannedWorkload) string { return w.Workload })
-	if err := o.output.list(env.Stdout, plan, names, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) }); err != nil {
+	workloads := listedOf(plan.Workloads, func(w ask.PlannedWorkload) listed { return listed{w.Namespace, w.Workload} })
+	if err := o.output.list(env.Stdout, plan, workloads, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) }); err != nil {
 		return err
+	}
+	if plan.Partial {
+		return errPartialPlan
 	}
 	if o.exitCode && slices.ContainsFunc(plan.Workloads, func(w ask.PlannedWorkload) bool { return w.Would.Restarts() }) {
 		return errWouldRoll
 	}
 	return nil
 }
+
+// errPartialPlan: a plan without some workloads must not look like one in which they don't roll.
+var errPartialPlan = errors.New("the plan is incomplete: it lacks workloads that are not visible to you")
 
 // errWouldRoll is the answer of "plan --exit-code", and not a failure.
 var errWouldRoll = errors.New("a workload would roll out")
@@ -158,9 +168,12 @@ func (o *planOptions) addKey(ctx context.Context, c client.Client, with *ask.Pla
 func printPlan(to io.Writer, p ask.Plan, wide bool) error {
 	var err error
 	tell := func(format string, args ...any) { err = errors.Join(err, say(to, format, args...)) }
-	if len(p.Workloads) > 0 {
+	switch {
+	case len(p.Workloads) > 0:
 		err = printPlanned(to, p.Workloads, wide)
-	} else {
+	case p.Partial:
+		tell("no workload that is visible to you would change")
+	default:
 		tell("no workload would change")
 	}
 	for _, s := range p.Sources {
@@ -215,9 +228,9 @@ func printPlanned(to io.Writer, all []ask.PlannedWorkload, wide bool) error {
 		if w.Estimate {
 			because += " (estimate)"
 		}
-		cells := []string{w.Namespace, w.Workload, string(w.Would), string(w.Reason), because}
+		cells := []string{w.Namespace, w.Workload, string(w.Would), dashed(string(w.Reason)), because}
 		if wide {
-			cells = append(cells, w.Rule)
+			cells = append(cells, dashed(w.Rule))
 		}
 		table.Row(cells...)
 	}

@@ -48,7 +48,8 @@ One command does all of this for a workload. The hold of a namespace ends only w
 Name one or more objects, or select them: -l and --all select the workloads that "lockstep
 status" lists for the namespace. A kind as argument restricts the selection ("release deployment
 -l app=web"), and is the only way to select ConfigMaps, Secrets and namespaces. If an object can't
-be released, the command releases the others, reports each failure and exits with 1.
+be released, some can't be listed, or the controller's record can't be read, the command releases
+the others, reports what is missing and exits with 1.
 
 It removes the annotation lockstep.dev/hold, and writes lockstep.dev/release on a workload,
 which the controller carries out once. It needs permission to get and patch the object, and no
@@ -76,12 +77,12 @@ namespace.`,
 }
 
 func (o *releaseOptions) run(ctx context.Context, env Environment) error {
-	all, c, err := o.several.targets(ctx, &o.kube, &o.installation, env)
+	found, c, err := o.several.targets(ctx, &o.kube, &o.installation, env)
 	if err != nil {
 		return err
 	}
 	asked := false
-	err = each(ctx, all, env, func(t target) error {
+	err = found.each(ctx, env, func(t target) error {
 		err := o.release(ctx, c, t, env)
 		asked = asked || err == nil && t.isWorkload
 		return err

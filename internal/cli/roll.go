@@ -41,7 +41,6 @@ type rollOptions struct {
 	waiting waitOptions
 	quiet   time.Duration
 	images  imagesOptions
-	forms   formOptions
 	form    string
 	why     whyOptions
 }
@@ -62,13 +61,14 @@ it gets another image, because its next Job loads the new content anyway.
 Name one or more workloads, or select them: -l and --all select those that "lockstep status"
 lists for the namespace. A kind as argument restricts the selection ("roll deployment -l
 app=web"). The command rolls them out one after the other. If one fails, it continues with the
-next, reports each failure and exits with 1. A selected CronJob that doesn't need a rollout isn't a
-failure.
+next, reports each failure and exits with 1. It also exits with 1 if some can't be listed, or the
+controller's record can't be read. A selected CronJob that doesn't need a rollout isn't a failure.
 
 With --dry-run, the command only prints what it would roll out, and doesn't wait for the quiet
 window. With --wait, it waits until the rollout is done, and reports the progress on standard error.
-It exits with 1 if the rollout fails or --timeout expires. Ctrl-C ends the command, and the rollout
-continues. With several workloads, each rollout starts after the previous one is done.
+If the workload is in step, it waits for the rollout in progress, if any. It exits with 1 if the
+rollout fails or --timeout expires. Ctrl-C ends the command, and the rollout continues. With several
+workloads, each rollout starts after the previous one is done.
 
 Without --now, the command waits until the workload's sources have been unchanged for --quiet. It
 refuses to roll out a workload if the workload or a source is held, and doesn't change a
@@ -91,10 +91,13 @@ command rolls out the rest and exits with 1.`,
   lockstep roll deployment/web --wait --timeout 5m -n shop
   lockstep roll statefulset/db --now
   lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
-		Args: func(_ *cobra.Command, args []string) error { return o.several.read(args) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			// A variable may be meant for other commands.
+			o.waiting.limited = cmd.Flags().Changed("timeout")
+			return o.several.read(args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
-			o.form = o.forms.choose(cmd.Flags())
 			return o.run(cmd.Context(), env)
 		},
 		ValidArgsFunction: completeSeveral(completeWorkload(&o.kube, &o.several.scopeOptions)),
@@ -115,7 +118,7 @@ command rolls out the rest and exits with 1.`,
 	o.images.reads.bind(fs)
 	o.images.bindPlatforms(fs)
 	o.images.bindRegistries(fs)
-	o.forms.bind(fs, "", "what Lockstep writes into the pod template: annotation, or env for an environment variable (default what the template contains, else annotation)")
+	bindForm(fs, &o.form, "", "what Lockstep writes into the pod template: annotation, or env for an environment variable (default what the template contains, else annotation)")
 	return cmd
 }
 
@@ -134,7 +137,7 @@ func (o *rollOptions) run(ctx context.Context, env Environment) error {
 	}
 	words.Defaults.Auto = true // These workloads were named.
 	own := installationOptions{namespace: o.ownNS, state: o.state, key: o.key}
-	all, c, err := o.several.targets(ctx, &o.kube, &own, env)
+	found, c, err := o.several.targets(ctx, &o.kube, &own, env)
 	if err != nil {
 		return err
 	}
@@ -146,13 +149,13 @@ func (o *rollOptions) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	if stop, _, err := killswitch.Read(ctx, c, o.ownNS); err == nil { // Without permission to read it, nothing is noted.
-		if reason, stopped := stop.For(all[0].Namespace); stopped {
+		if reason, stopped := stop.For(found.targets[0].Namespace); stopped {
 			_, _ = fmt.Fprintf(env.Stderr, "note: automatic changes are stopped (%s); this rollout proceeds anyway\n", reasonText(reason))
 		}
 	}
-	return each(ctx, all, env, func(t target) error {
+	return found.each(ctx, env, func(t target) error {
 		r := &roll{options: o, client: c, env: env, words: words, live: cluster.NewLive(c, kube.NewHashers(key), t.kind, t.ObjectKey, env.Now)}
-		if len(all) > 1 {
+		if len(found.targets) > 1 {
 			r.about = t.String() + ": "
 		}
 		err := r.start(ctx, t)
@@ -181,9 +184,11 @@ func (r *roll) start(ctx context.Context, t target) error {
 	err = notFound(ctx, r.client, t, r.run(ctx))
 	if !r.rolled {
 		r.options.why.lost(r.env, r.about+"nothing was rolled out")
+	}
+	if r.options.dryRun || !r.rolled && err != nil {
 		return err
 	}
-	return errors.Join(err, r.options.waiting.until(ctx, t, r.client, r.env))
+	return errors.Join(err, r.options.waiting.until(ctx, &waiting{target: t, client: r.client, env: r.env, since: r.env.Now(), idle: !r.rolled}))
 }
 
 // workloadNamed parses the workload, of a default kind or one that a flag adds.
@@ -376,24 +381,16 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 		err := say(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods anyway", called(w), shown)
 		return err
 	}
+	rollout := got.Observation.State.Rollout
 	if r.options.dryRun {
-		return say(r.env.Stdout, "%s would be rolled out: %s (dry run: nothing was changed)", called(w), shown)
+		return say(r.env.Stdout, "%s %s (dry run: nothing was changed)", called(w), wouldRoll(rollout, shown))
 	}
 	if _, err := patcher.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", called(w), err)
 	}
 	r.rolled = true
 	r.options.why.tell(ctx, r.client, w.Reference(), input.RolledByHand, r.env)
-	if got.Observation.State.Rollout.Paused {
-		err := say(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins when you resume it", called(w), shown)
-		return err
-	}
-	if rollout := got.Observation.State.Rollout; rollout.RollsByHand() {
-		err := say(r.env.Stdout, "%s has a new pod template: %s; %s", called(w), shown, rollout.Hand())
-		return err
-	}
-	err := say(r.env.Stdout, "%s rolled out: %s", called(w), shown)
-	return err
+	return say(r.env.Stdout, "%s %s", called(w), rolled(rollout, shown))
 }
 
 // called is a workload for users, as other commands write it.

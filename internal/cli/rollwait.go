@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,15 +22,20 @@ const waitEvery = time.Second
 type waitOptions struct {
 	enabled bool
 	timeout time.Duration
+	// limited is true if the command line has the timeout.
+	limited bool
 }
 
 func (o *waitOptions) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.enabled, "wait", false, "wait until the rollout is done, with its progress on standard error; exit with 1 if it fails")
+	fs.BoolVar(&o.enabled, "wait", false, "wait until the rollout is done, even one that is already in progress, with its progress on standard error; exit with 1 if it fails")
 	fs.DurationVar(&o.timeout, "timeout", 15*time.Minute, "with --wait: how long to wait for each workload; 0 for no limit")
 }
 
 func (o *waitOptions) validate() error {
-	if o.timeout < 0 {
+	switch {
+	case o.limited && !o.enabled:
+		return usageError{errors.New("--timeout needs --wait: without it, the command doesn't wait for the rollout")}
+	case o.timeout < 0:
 		return usageError{fmt.Errorf("--timeout %s: must not be negative", o.timeout)}
 	}
 	return nil
@@ -37,11 +43,10 @@ func (o *waitOptions) validate() error {
 
 // until waits until the rollout is done or failed, the time is over, or the user ends the command. The rollout itself
 // goes on in any case.
-func (o *waitOptions) until(ctx context.Context, t target, c client.Reader, env Environment) error {
+func (o *waitOptions) until(ctx context.Context, w *waiting) error {
 	if !o.enabled {
 		return nil
 	}
-	w := &waiting{target: t, client: c, env: env, since: env.Now()}
 	limit := make(<-chan time.Time)
 	if o.timeout > 0 {
 		limit = time.After(o.timeout)
@@ -52,9 +57,9 @@ func (o *waitOptions) until(ctx context.Context, t target, c client.Reader, env 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("interrupted; the rollout of %s continues", t)
+			return fmt.Errorf("interrupted; the rollout of %s continues", w.target)
 		case <-limit:
-			return fmt.Errorf("%s: the rollout is not done after %s (%s); it continues", t, o.timeout, w.said)
+			return fmt.Errorf("%s: the rollout is not done after %s (%s); it continues", w.target, o.timeout, w.said)
 		case <-time.After(waitEvery):
 		}
 	}
@@ -65,6 +70,8 @@ type waiting struct {
 	target target
 	client client.Reader
 	env    Environment
+	// idle is true if the command didn't roll out the workload, so there may be nothing to wait for.
+	idle bool
 	// template is the one that is rolled out, empty before the first look.
 	template string
 	// counts are the pods at the last progress, since when that was, and said is the last message.
@@ -101,8 +108,15 @@ func (w *waiting) report(h health.Health) (done bool, err error) {
 	case health.Failed:
 		return true, fmt.Errorf("%s: the rollout failed: %s", w.target, h.Message)
 	case health.Unknown:
+		if w.idle {
+			return true, nil
+		}
 		return true, say(w.env.Stderr, "note: %s: whether the rollout is done isn't known: %s", w.target, h.Message)
-	case health.Progressing, health.Paused, health.ByHand:
+	case health.Paused, health.ByHand: // They last until a user acts.
+		if w.idle {
+			return true, say(w.env.Stderr, "%s: %s", w.target, h.Message)
+		}
+	case health.Progressing:
 	}
 	if h.Message == w.said {
 		return false, nil

@@ -9,6 +9,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/core/health"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -70,6 +72,44 @@ func TestRollDryRun(t *testing.T) {
 	}
 	if after := r.Deployment(t, testkit.Web); after.Generation != before.Generation {
 		t.Errorf("the Deployment was changed: %v", after)
+	}
+}
+
+// TestRollDryRunSaysWhatStops: a new template of a paused workload, or one that rolls by hand, reaches pods only when a
+// user acts.
+func TestRollDryRunSaysWhatStops(t *testing.T) {
+	t.Parallel()
+	r := newRolling(t, `{"paused":true}`)
+	if stdout, stderr, code := r.run(t.Context(), nil, "--dry-run"); code != 0 || !strings.Contains(stdout, "; it is paused (spec.paused), and its rollout would begin when you resume it (dry run: nothing was changed)\n") {
+		t.Errorf("exit code %d, said %q and %q", code, stdout, stderr)
+	}
+	shown := input.Shown{input.ConfigMap("app"): input.Tracked("0123456789")}
+	for want, rollout := range map[string]health.Status{
+		"would be rolled out: configmap/app": {},
+		"would get a new pod template: configmap/app~0123456789; pods load it only after they are deleted (updateStrategy OnDelete)": {OnDelete: true},
+	} {
+		if got := wouldRoll(rollout, shown); !strings.HasPrefix(got, want) {
+			t.Errorf("%+v: %q, want %q", rollout, got, want)
+		}
+	}
+}
+
+// TestRollWaitsForOthers: if there is nothing to roll out, the rollout in progress is waited for, and a workload that only
+// a user can continue isn't.
+func TestRollWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	r := newRolling(t, `{"replicas":1,"progressDeadlineSeconds":600}`)
+	if stdout, stderr, code := r.run(t.Context(), nil); code != 0 {
+		t.Fatalf("exit code %d, said %q and %q", code, stdout, stderr)
+	}
+	stdout, stderr, code := r.run(t.Context(), nil, "--wait", "--timeout=1ns")
+	if code != 1 || !strings.Contains(stdout, "shows these versions already") || !strings.Contains(stderr, "deployment/web: the rollout is not done after 1ns (") {
+		t.Errorf("in progress: exit code %d, said %q and %q", code, stdout, stderr)
+	}
+	r.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"paused":true}}`)
+	stdout, stderr, code = r.run(t.Context(), nil, "--wait", "--timeout=0")
+	if code != 0 || !strings.Contains(stderr, "deployment/web: it is paused (spec.paused)\n") {
+		t.Errorf("paused: exit code %d, said %q and %q", code, stdout, stderr)
 	}
 }
 

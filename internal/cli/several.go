@@ -85,36 +85,64 @@ func (o *severalOptions) isTarget(word string) bool {
 	return known
 }
 
+// selection are the objects of a command.
+type selection struct {
+	targets []target
+	// notes are about what could not be read to find them, and partial is true if objects may be missing.
+	notes   []string
+	partial bool
+}
+
+// incomplete reports what could not be read. Whatever a command did to a part of the objects must not look complete.
+func (s selection) incomplete(env Environment) error {
+	for _, note := range s.notes {
+		_ = say(env.Stderr, "%s", note)
+	}
+	if !s.partial {
+		return nil
+	}
+	return errors.New("workloads may be missing from the selection, because a kind or the record can't be read")
+}
+
 // targets finds the objects. Every wrong name is an error before anything changes.
-func (o *severalOptions) targets(ctx context.Context, k *kubeOptions, own *installationOptions, env Environment) ([]target, client.WithWatch, error) {
+func (o *severalOptions) targets(ctx context.Context, k *kubeOptions, own *installationOptions, env Environment) (selection, client.WithWatch, error) {
 	within, err := o.scope(k)
 	if err != nil {
-		return nil, nil, err
+		return selection{}, nil, err
 	}
+	var found selection
+	c, err := own.amongKinds(ctx, k, within.kinds, env, func(kinds []kube.Kind) (err error) {
+		found.targets, err = o.allNamed(within.Namespace, kinds)
+		return err
+	})
+	if err != nil || !o.selects() {
+		return found, c, err
+	}
+	found, err = o.selected(ctx, own.reader(c, within.kinds, env), within)
+	if err == nil && len(found.targets) == 0 {
+		err = errors.Join(found.incomplete(env), errors.New(o.nothing(within.Namespace)))
+	}
+	return found, c, err
+}
+
+// allNamed parses the names, each object once.
+func (o *severalOptions) allNamed(namespace string, kinds []kube.Kind) ([]target, error) {
 	var all []target
 	var wrong []error
 	for _, name := range o.names {
-		t, err := o.named(name, within)
+		t, err := o.named(name, namespace, kinds)
 		if err != nil {
 			wrong = append(wrong, err)
 		} else if !slices.ContainsFunc(all, t.is) {
 			all = append(all, t)
 		}
 	}
-	if len(wrong) > 0 {
-		return nil, nil, usageError{errors.Join(wrong...)}
-	}
-	c, err := k.client()
-	if err != nil || len(o.names) > 0 {
-		return all, c, err
-	}
-	all, err = o.selected(ctx, own.reader(c, within.kinds, env), within)
-	return all, c, err
+	return all, errors.Join(wrong...)
 }
 
-func (o *severalOptions) named(name string, within scope) (target, error) {
+func (o *severalOptions) named(name, namespace string, kinds []kube.Kind) (target, error) {
 	if o.workloadsOnly {
-		kind, at, err := workloadAmong(name, within.Namespace, within.kinds)
+		kind, at, err := workloadAmong(name, namespace, kinds)
 		if err != nil {
 			return target{}, err
 		}
@@ -123,66 +151,60 @@ func (o *severalOptions) named(name string, within scope) (target, error) {
 	if t, is, err := namespaceNamed(name); is {
 		return t, err
 	}
-	return targetAmong(name, within.Namespace, within.kinds)
+	return targetAmong(name, namespace, kinds)
 }
 
 // selected finds the objects that match the flags: the workloads that "lockstep status" lists, and
-// objects of other kinds only when the kind is named. An empty selection is an error, because it is
-// most often a mistake.
-func (o *severalOptions) selected(ctx context.Context, reader *ask.Reader, within scope) ([]target, error) {
+// objects of other kinds only when the kind is named.
+func (o *severalOptions) selected(ctx context.Context, reader *ask.Reader, within scope) (selection, error) {
 	reader.Kinds = reader.InstalledKinds(ctx)
-	var only []kube.Kind
-	var all []target
+	var sources []target
 	for _, called := range o.onlyKinds {
 		source, isSource := commandline.SourceKind(called)
 		kind, known := kube.FindKind(reader.Kinds, called)
 		var err error
 		switch {
 		case known:
-			only = append(only, kind)
+			within.Only = append(within.Only, kind)
 		case o.workloadsOnly || !isSource && !isNamespace(called):
-			return nil, usageError{fmt.Errorf("%q: %w", called, unknownKind(called, called, reader.Kinds))}
+			return selection{}, usageError{fmt.Errorf("%q: %w", called, unknownKind(called, called, reader.Kinds))}
 		case isSource:
 			t, _ := targetAmong(source+"/name", within.Namespace, nil)
-			all, err = t.labelled(ctx, reader.Client, within.Selector, all)
+			sources, err = t.labelled(ctx, reader.Client, within.Selector, sources)
 		default:
-			all, err = namespaceTarget("").labelled(ctx, reader.Client, within.Selector, all)
+			sources, err = namespaceTarget("").labelled(ctx, reader.Client, within.Selector, sources)
 		}
 		if err != nil {
-			return nil, err
+			return selection{}, err
 		}
 	}
-	if len(only) > 0 || len(o.onlyKinds) == 0 {
-		workloads, err := followed(ctx, reader, within, only)
-		if err != nil {
-			return nil, err
+	var found selection
+	if len(within.Only) > 0 || len(o.onlyKinds) == 0 {
+		var err error
+		if found, err = followed(ctx, reader, within); err != nil {
+			return selection{}, err
 		}
-		all = append(workloads, all...)
 	}
-	if len(all) == 0 {
-		return nil, errors.New(o.nothing(within.Namespace))
-	}
-	return all, nil
+	found.targets = append(found.targets, sources...)
+	return found, nil
 }
 
-// followed are the workloads that "lockstep status" lists, of these kinds or of all.
-func followed(ctx context.Context, reader *ask.Reader, within scope, only []kube.Kind) ([]target, error) {
+// followed are the workloads that "lockstep status" lists.
+func followed(ctx context.Context, reader *ask.Reader, within scope) (selection, error) {
 	status, err := reader.Status(ctx, within.Scope)
 	if err != nil {
-		return nil, err
+		return selection{}, err
 	}
-	var all []target
+	found := selection{notes: status.Notes, partial: status.Partial}
 	for _, row := range status.Workloads {
 		kind, at, err := parseWorkload(row.Workload, row.Namespace, reader.Kinds)
 		if err != nil {
-			return nil, err
+			return selection{}, err
 		}
-		if len(only) == 0 || slices.ContainsFunc(only, func(k kube.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
-			all = append(all, workloadTarget(kind, at))
-		}
+		found.targets = append(found.targets, workloadTarget(kind, at))
 	}
-	slices.SortFunc(all, func(a, b target) int { return strings.Compare(a.String(), b.String()) })
-	return all, nil
+	slices.SortFunc(found.targets, func(a, b target) int { return strings.Compare(a.String(), b.String()) })
+	return found, nil
 }
 
 // labelled appends the objects of the target's kind with these labels.
@@ -211,9 +233,13 @@ func (o *severalOptions) nothing(namespace string) string {
 	return fmt.Sprintf("there is no %s%s in namespace %s; \"lockstep status\" lists the followed workloads", what, which, namespace)
 }
 
-// each does the same to every object, even when it fails for one. The error of one object is the
-// command's own; of several, each is reported when it occurs.
-func each(ctx context.Context, all []target, env Environment, do func(target) error) error {
+// each does the same to every object, even when it fails for one, and then reports what could not be read to find them
+// all. The error of one object is the command's own; of several, each is reported when it occurs.
+func (s selection) each(ctx context.Context, env Environment, do func(target) error) error {
+	return errors.Join(eachOf(ctx, s.targets, env, do), s.incomplete(env))
+}
+
+func eachOf(ctx context.Context, all []target, env Environment, do func(target) error) error {
 	if len(all) == 1 {
 		return do(all[0])
 	}

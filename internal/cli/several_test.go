@@ -7,8 +7,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -74,6 +76,42 @@ func TestHoldAndReleaseSeveral(t *testing.T) {
 		if strings.Count(got.stdout, "If a change was reverted") > 1 {
 			t.Errorf("%s: the controller is named for each object: %s", step.reason, got.stdout)
 		}
+	}
+}
+
+// TestPartOfTheNamespace: what a user can't list may be missing, so the command says so and fails after it did the rest.
+func TestPartOfTheNamespace(t *testing.T) {
+	t.Parallel()
+	s := newFleet(t)
+	account := labtest.NewAccount(t, s.Cluster, s.Namespace)
+	account.Allow(t, labtest.Rule{Groups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "patch"}})
+	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(s.Namespace))
+	const missing = "Error: workloads may be missing from the selection, because a kind or the record can't be read\n"
+	for _, step := range []struct {
+		reason string
+		args   []string
+		says   []string
+		holds  []string
+	}{
+		{"a freeze", []string{"hold", "--all", "freeze"}, []string{"deployment/api held: freeze", "deployment/web held: freeze", "list statefulsets", "the record is not visible to you", missing}, []string{"api=freeze", "web=freeze"}},
+		{"one kind, but the record isn't visible", []string{"release", "deployment", "-l", "team=front"}, []string{"deployment/web: removed the hold", "the record is not visible to you", missing}, nil},
+		{"nothing is found", []string{"hold", "-l", "team=none", "freeze"}, []string{"list statefulsets", "workloads may be missing", "there is no followed workload with the labels team=none"}, nil},
+	} {
+		got := saying(t, "lockstep", append(step.args, "-n", s.Namespace, "--kubeconfig", account.Kubeconfig))
+		for _, want := range step.says {
+			if got.code != 1 || !strings.Contains(got.stdout+got.stderr, want) {
+				t.Errorf("%s: exit code %d, said %q and %q, want 1 and %q", step.reason, got.code, got.stdout, got.stderr, want)
+			}
+		}
+		if strings.Contains(got.stderr, "statefulset") && step.args[1] == "deployment" {
+			t.Errorf("%s: a kind that wasn't selected is named: %q", step.reason, got.stderr)
+		}
+		if held := s.held(t); !slices.Equal(held, step.holds) {
+			t.Fatalf("%s: held are %q, want %q", step.reason, held, step.holds)
+		}
+	}
+	if got := saying(t, "lockstep", []string{"hold", "deploy/web", "freeze", "-n", s.Namespace, "--kubeconfig", account.Kubeconfig}); got.code != 0 || got.stderr != "" {
+		t.Errorf("by name: %+v", got)
 	}
 }
 

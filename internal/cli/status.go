@@ -136,8 +136,8 @@ func (o *statusOptions) status(ctx context.Context, reader *ask.Reader, within s
 }
 
 func (o *statusOptions) print(env Environment, answer ask.Status, whole bool) error {
-	names := namesOf(answer.Workloads, func(s ask.Summary) string { return s.Workload })
-	return o.output.list(env.Stdout, answer, names, func(to io.Writer) error {
+	workloads := listedOf(answer.Workloads, func(s ask.Summary) listed { return listed{s.Namespace, s.Workload} })
+	return o.output.list(env.Stdout, answer, workloads, func(to io.Writer) error {
 		if whole {
 			if err := printController(env.Stderr, answer.Controller, env.Now()); err != nil {
 				return err

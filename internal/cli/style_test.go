@@ -44,6 +44,15 @@ func TestMistakesAreShort(t *testing.T) {
 		"Flag":         {"which flag may be meant", "controller --quite 5s", "unknown flag: --quite; did you mean --quiet?"},
 		"OneDash":      {"a word after one dash", "controller -quiet 5s", "unknown flag: -quiet; did you mean --quiet?"},
 		"NoObject":     {"a pipe whose first part failed", "plan -f /dev/null", "the files contain no objects: did the command that writes them fail?"},
+		"CommandHelp":  {"the whole help has no answer", "sttaus --help", `unknown command "sttaus"; did you mean status?`},
+		"CommandH":     {"the short flag", "-h stats", `unknown command "stats"; did you mean status?`},
+		"HelpCommand":  {"the command", "help sttaus", `unknown command "sttaus"; did you mean status?`},
+		"FlagsBefore":  {"as kubectl takes them", "-n shop sattus", `unknown command "sattus"; did you mean status?`},
+		"FlagBefore":   {"of a command", "--namespace=shop sattus -o wide", `unknown command "sattus"; did you mean status?`},
+		"NotifyTest":   {"its only command", "notify tset ops", `unknown command "notify tset"; did you mean notify test?`},
+		"HiddenFlag":   {"a flag that the help doesn't show", "status --own-namespce x", "unknown flag: --own-namespce; did you mean --own-namespace?"},
+		"RootFlag":     {"without a command", "--hlep", "unknown flag: --hlep; did you mean --help?"},
+		"TimeoutAlone": {"it has no effect", "roll deploy/web --timeout 5m", "--timeout needs --wait: without it, the command doesn't wait for the rollout"},
 		"Letter":       {"no such letter", "controller -x", "unknown flag: -x"},
 		"Duration":     {"what the flag takes", "controller --quiet soon", `--quiet "soon": want a duration, such as 30s or 5m`},
 		"Number":       {"what the flag takes", "controller --workers many", `--workers "many": want a whole number`},
@@ -66,6 +75,9 @@ func TestMistakesAreShort(t *testing.T) {
 			}
 			if usage, rest, found := strings.Cut(second, "\n"); found && strings.HasPrefix(usage, "Usage: ") {
 				name, _, _ := strings.Cut(tc.args, " ")
+				if strings.HasPrefix(name, "-") {
+					name = "COMMAND"
+				}
 				if !strings.HasPrefix(tc.want, "unknown flag") && !strings.HasPrefix(tc.want, "--") || !strings.HasPrefix(usage, "Usage: lockstep "+name+" ") {
 					t.Errorf("%s: the usage is %q", tc.reason, usage)
 				}
@@ -77,6 +89,26 @@ func TestMistakesAreShort(t *testing.T) {
 				t.Errorf("%s: then %q, want where the usage is", tc.reason, second)
 			}
 		})
+	}
+}
+
+// TestHelp: help before and after the name of a command is that of the command, and that of the program for none.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"help":                     "Lockstep keeps Kubernetes workloads in step",
+		"--help":                   "Lockstep keeps Kubernetes workloads in step",
+		"help status":              "List the followed workloads",
+		"-h status":                "List the followed workloads",
+		"-n shop status -h":        "List the followed workloads",
+		"help kube-image-deployer": "kube-image-deployer",
+		"__complete stat":          "status",
+		"__complete help stat":     "status",
+	} {
+		got := saying(t, "lockstep", strings.Fields(args))
+		if got.code != 0 || !strings.Contains(got.stdout+got.stderr, want) || strings.Contains(got.stderr, "Error") {
+			t.Errorf("%s: exit code %d, said %q and %q, want %q", args, got.code, got.stdout, got.stderr, want)
+		}
 	}
 }
 

@@ -111,6 +111,12 @@ func (t target) command(cmd *cobra.Command, verb string) string {
 	if t.Namespace != "" {
 		words = append(words, "-n", t.Namespace)
 	}
+	if t.isWorkload && t.kind.Custom { // The other command has to find the kind too.
+		words = append(words, setFlags(cmd, "kind")...)
+		if flags := cmd.Flags(); namesController(flags) {
+			words = append(words, "--"+controllerNamespaceFlag, flags.Lookup(controllerNamespaceFlag).Value.String())
+		}
+	}
 	return shellWords(append(words, commandFlags(cmd)...))
 }
 

@@ -97,7 +97,7 @@ func printers() map[string]func(env Environment, text string) error {
 			return printChecks(env.Stdout, env, filled[[]doctor.Check](text))
 		},
 		"lint": func(env Environment, text string) error {
-			return (&lintOptions{output: "text"}).print(env, filled[lintAnswer](text))
+			return (&lintOptions{output: outputOptions{formatWide}}).print(env, filled[lintAnswer](text))
 		},
 		"roll": func(env Environment, text string) error {
 			(&roll{env: env}).say(text)

@@ -21,6 +21,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
 // TestPortInUse: the error names the flag and the next port that is free.
@@ -112,6 +114,17 @@ func TestTargetCommand(t *testing.T) {
 	one := target{ObjectKey: client.ObjectKey{Namespace: "shop", Name: "web"}, called: "deployment"}
 	if got, want := one.command(cmd, "release"), "hold release deployment/web -n shop --context 'my lab'"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	worker, err := kube.ParseKind("example.com/v1/Worker=spec.template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.ParseFlags([]string{"--kind", "example.com/v1/Worker=spec.template", "--controller-namespace", "tools"}); err != nil {
+		t.Fatal(err)
+	}
+	one = workloadTarget(worker, client.ObjectKey{Namespace: "shop", Name: "web"})
+	if got, want := one.command(cmd, "release"), "hold release worker.example.com/web -n shop --kind example.com/v1/Worker=spec.template --controller-namespace tools --context 'my lab'"; got != want {
+		t.Errorf("of another kind: got %s, want %s", got, want)
 	}
 }
 

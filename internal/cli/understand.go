@@ -28,7 +28,7 @@ func understand(arguments []string, variable func(string) (string, bool)) (insta
 	if err := setFromEnvironment(fs, Environment{Lookup: variable, Stderr: io.Discard}); err != nil {
 		return installation.Configured{Problem: err.Error()}, true
 	}
-	o.own.Namespace, o.form, o.images.elsewhere = cmp.Or(o.own.Namespace, "lockstep-system"), o.forms.choose(fs), true
+	o.own.Namespace, o.images.elsewhere = cmp.Or(o.own.Namespace, "lockstep-system"), true
 	if err := o.validate(); err != nil {
 		return installation.Configured{Problem: err.Error()}, true
 	}

@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// WrongFlag is a flag that a command doesn't have, or a value that a flag doesn't take.
+type WrongFlag struct {
+	error
+	// Usage is one line.
+	Usage string
+}
+
+func (e WrongFlag) Unwrap() error { return e.error }
+
 // CommandError explains why the flags of a command line could not be parsed: an unknown command,
 // if that is why a flag is unknown, or the wrong flag. further are commands that Cobra does not
 // know.
@@ -16,7 +26,39 @@ func CommandError(cmd *cobra.Command, err error, further []string) error {
 	if _, unknown := errors.AsType[*pflag.NotExistError](err); unknown && !cmd.HasParent() && cmd.Flags().NArg() > 0 {
 		return UnknownCommand(cmd, cmd.Flags().Arg(0), further)
 	}
-	return FlagError(cmd.Flags(), err)
+	return WrongFlag{FlagError(cmd.Flags(), err), cmd.UseLine()}
+}
+
+// Misplaced is the first of the arguments in the place of a command that isn't one, empty if there is none. Cobra
+// itself parses the flags before and after it first, and answers "sttaus --help" with the help of the whole program.
+func Misplaced(root *cobra.Command, args []string) string {
+	root.InitDefaultHelpFlag()
+	root.InitDefaultHelpCmd()
+	found, _, err := root.Find(args)
+	word := firstWord(root.Flags(), args)
+	if err != nil || found.HasParent() || word == cobra.ShellCompRequestCmd || word == cobra.ShellCompNoDescRequestCmd {
+		return ""
+	}
+	return word
+}
+
+// firstWord is the argument that Cobra takes for a command: the first one that isn't a flag or, as far as the flags are
+// known, the value of one.
+func firstWord(flags *pflag.FlagSet, args []string) string {
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		name := strings.TrimLeft(args[i], "-")
+		if name == args[i] {
+			return name
+		}
+		flag := flags.Lookup(name)
+		if len(name) == 1 {
+			flag = flags.ShorthandLookup(name)
+		}
+		if takesNext := strings.HasPrefix(args[i], "--") || len(name) == 1; takesNext && !strings.Contains(name, "=") && (flag == nil || flag.NoOptDefVal == "") {
+			i++
+		}
+	}
+	return ""
 }
 
 // FlagError reports in one line which flag is wrong, and suggests another one.
@@ -51,13 +93,15 @@ func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError) error {
 		word, _, _ = strings.Cut(group, "=")
 		dashes = "-"
 	}
-	var names []string
+	var shown, hidden []string
 	fs.VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names = append(names, f.Name)
+		if f.Hidden {
+			hidden = append(hidden, f.Name)
+		} else {
+			shown = append(shown, f.Name)
 		}
 	})
-	return fmt.Errorf("unknown flag: %s%s%s", dashes, word, Hint(word, "--", names))
+	return fmt.Errorf("unknown flag: %s%s%s", dashes, word, cmp.Or(Hint(word, "--", shown), Hint(word, "--", hidden)))
 }
 
 // wanted describes the flag's values, where its type deserves an example.

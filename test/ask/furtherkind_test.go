@@ -34,6 +34,12 @@ spec: {replicas: 0, selector: {app: old}, template: {metadata: {labels: {app: ol
 	if e := s.explain(t, old); e.State.Reason != string(input.InStep) || e.State.From != "record" || e.input("configmap/old").Delivered == "" {
 		t.Errorf("the state is %+v with the inputs %+v", e.State, e.Inputs)
 	}
+	if stdout, stderr, code := s.ask(t, "hold", old, "audit"); code != 0 || !strings.Contains(stdout, `end it with "lockstep release `+old+" -n "+s.Namespace+" --controller-namespace "+s.Own) {
+		t.Errorf("hold by name ended with %d: %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := s.ask(t, "release", old); code != 0 || !strings.Contains(stdout, `removed the hold "audit"`) {
+		t.Errorf("release by name ended with %d: %s%s", code, stdout, stderr)
+	}
 	if _, stderr, code := s.ask(t, "explain", "gadget/old"); code != 2 || !strings.Contains(stderr, "replicationcontroller") {
 		t.Errorf("a kind that nothing names ended with %d: %s", code, stderr)
 	}

@@ -79,6 +79,10 @@ func TestPlanWithoutPermissions(t *testing.T) {
 			t.Errorf("no note says %q: %q", about, notes)
 		}
 	}
+	got, _ = s.planAs(t, person.Kubeconfig, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {template: {spec: {containers: []}}}}")
+	if diff := cmp.Diff(map[string]planned{"statefulset/db": {Would: "not known", Because: "it is not visible to you"}}, got); diff != "" {
+		t.Errorf("plan of a StatefulSet (-want +got):\n%s", diff)
+	}
 	got, _ = s.planAs(t, person.Kubeconfig, configMap("app", "key: two"))
 	app := "configmap/app " + short("one") + " -> " + short("two") + ", after the quiet window"
 	want = map[string]planned{

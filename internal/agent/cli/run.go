@@ -71,7 +71,11 @@ func Run(ctx context.Context, env Env) int {
 	case errors.As(err, &exit):
 		return exit.Code
 	case errors.As(err, &usage):
-		fmt.Fprintf(env.Stderr, "Error: %v\nRun %q for usage.\n", err, command+" --help")
+		fmt.Fprintln(env.Stderr, "Error:", err)
+		if flag, isFlag := errors.AsType[commandline.WrongFlag](err); isFlag {
+			fmt.Fprintln(env.Stderr, "Usage:", flag.Usage)
+		}
+		fmt.Fprintf(env.Stderr, "Run %q for usage.\n", command+" --help")
 		return exitUsage
 	default:
 		fmt.Fprintln(env.Stderr, "Error:", err)

@@ -29,12 +29,17 @@ const (
 	WouldFollow         Would = "be followed from now on"
 	WouldUnfollow       Would = "stop being followed"
 	WouldNothing        Would = "nothing"
+	// WouldUnknown is that of a workload that can't be read.
+	WouldUnknown Would = "not known"
 )
 
 // Plan is what would happen if the files were applied.
 type Plan struct {
 	Workloads []PlannedWorkload `json:"workloads"`
 	Sources   []PlannedSource   `json:"sources"`
+	// Partial is true if the plan can't cover a workload: one in the files can't be read, or those of a
+	// kind can't be listed that may use a changed object.
+	Partial bool `json:"partial,omitempty"`
 	// Others is the number of objects of each kind that Lockstep doesn't use.
 	Others map[string]int `json:"others,omitempty"`
 	// Notes are messages about objects that could not be read, and the assumptions made instead.
@@ -52,10 +57,10 @@ type PlannedWorkload struct {
 	Namespace string `json:"namespace"`
 	// Would is the effect on the workload, such as "roll once" or "nothing".
 	Would Would `json:"would"`
-	// Reason is the controller's reason.
-	Reason input.Reason `json:"reason"`
+	// Reason is the controller's reason, omitted if the effect isn't known.
+	Reason input.Reason `json:"reason,omitempty"`
 	// Rule is the page that documents the reason.
-	Rule string `json:"rule"`
+	Rule string `json:"rule,omitempty"`
 	// Because is the explanation.
 	Because string `json:"because"`
 	// Estimate is true when the plan contains an assumption, because an object can't be read.

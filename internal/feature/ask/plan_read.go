@@ -186,15 +186,21 @@ func (p *planner) addApplied(o manifest.Object, live *unstructured.Unstructured,
 	if kind, source := sourceKind(o.GroupVersionKind()); source {
 		return p.addSource(input.ID{Kind: kind, Name: o.GetName()}, live, applied, unseen)
 	}
-	if unseen {
-		p.note(fmt.Sprintf("%s %s/%s is not visible to you, and is ignored", o.GetKind(), o.GetNamespace(), o.GetName()))
+	kind, isWorkload := p.workloadKind(o.GroupVersionKind())
+	switch {
+	case isWorkload && unseen:
+		p.unseen = append(p.unseen, PlannedWorkload{
+			Workload: kind.Name() + "/" + o.GetName(), Namespace: o.GetNamespace(), Would: WouldUnknown, Because: "it is not visible to you",
+		})
+		return nil
+	case isWorkload:
+		return p.addWorkload(kind, live, applied)
+	case unseen:
+		p.hidesNamespace = true
+		p.note(fmt.Sprintf("namespace/%s is not visible to you, and is ignored", o.GetName()))
 		return nil
 	}
-	if isNamespace(o.GroupVersionKind()) {
-		return p.addNamespace(applied)
-	}
-	kind, _ := p.workloadKind(o.GroupVersionKind())
-	return p.addWorkload(kind, live, applied)
+	return p.addNamespace(applied)
 }
 
 // live is the object in the cluster, nil when there is none.
@@ -242,7 +248,9 @@ func (p *planner) addNamespace(applied *unstructured.Unstructured) error {
 	}
 	was, known := p.overlay.Before.Namespace(will.Name)
 	p.overlay.PlanNamespace(will)
-	p.resettled[will.Name] = known && !will.SameAs(was)
+	if known && !will.SameAs(was) {
+		p.resettled[will.Name] = true
+	}
 	return nil
 }
 

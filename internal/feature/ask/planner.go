@@ -63,6 +63,10 @@ type planner struct {
 	// read counts what could be read from the cluster, unread lists what could not.
 	read   int
 	unread []error
+	// unseen are the workloads of the files that can't be read, and hidesNamespace is true if a
+	// namespace of the files can't be.
+	unseen         []PlannedWorkload
+	hidesNamespace bool
 }
 
 // PlanOf returns what would happen if the objects were applied, in their order.
@@ -112,6 +116,8 @@ func (p *planner) decide(ctx context.Context) error {
 		all = append(all, now)
 		p.plan.Workloads = append(p.plan.Workloads, p.Serves.planned(now.row(), key))
 	}
+	p.plan.Workloads = append(p.plan.Workloads, p.unseen...)
+	p.plan.Partial = len(p.unseen) > 0 || p.hidesNamespace || len(p.unread) > 0 && len(p.touched)+len(p.resettled) > 0
 	p.spreads(all)
 	if !p.KeyKnown && slices.ContainsFunc(p.plan.Workloads, func(w PlannedWorkload) bool { return w.Estimate }) {
 		p.note("the installation key cannot be read: Secrets are compared with those in the cluster instead of the delivered versions")

@@ -59,6 +59,8 @@ type Scope struct {
 	Namespace string
 	// Selector is nil for any labels.
 	Selector labels.Selector
+	// Only are the kinds of workloads, nil for all that the controller or the reader knows.
+	Only []kube.Kind
 }
 
 // Denied adds to the refusals of lists what a user can do about them.

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -78,6 +81,9 @@ func TestWithoutPermissions(t *testing.T) {
 	}
 	if row := status.Workloads[0]; e.State.Reason != NotOnRecord || e.State != row.State || e.Estimate != nil {
 		t.Errorf("the state is %+v, with the estimate %+v, and the list says %+v", e.State, e.Estimate, row.State)
+	}
+	if !status.Partial {
+		t.Error("the list isn't marked as partial, although the record isn't visible")
 	}
 	for name, notes := range map[string][]string{"explain": e.Notes, "status": status.Notes} {
 		all := strings.Join(notes, "\n")
@@ -145,5 +151,68 @@ func TestEventsReplaceTheRecord(t *testing.T) {
 	status, err := readerOf("events").Status(t.Context(), Scope{Namespace: "shop"})
 	if err != nil || !strings.Contains(status.Notes[0], "so the states come from events") {
 		t.Errorf("the notes are %q, %v", status.Notes, err)
+	}
+}
+
+// TestPartial: a list may lack workloads if a kind in its scope or the record can't be read.
+func TestPartial(t *testing.T) {
+	t.Parallel()
+	both := []kube.Kind{kube.Deployment(), kube.StatefulSet()}
+	for name, tc := range map[string]struct {
+		allowed []string
+		only    []kube.Kind
+		want    bool
+	}{
+		"Kind":      {[]string{"configmaps"}, nil, true},
+		"Record":    {[]string{"statefulsets"}, nil, true},
+		"Neither":   {[]string{"configmaps", "statefulsets"}, nil, false},
+		"OtherKind": {[]string{"configmaps"}, both[:1], false},
+	} {
+		r := readerOf(tc.allowed...)
+		r.Kinds = both
+		status, err := r.Status(t.Context(), Scope{Namespace: "shop", Only: tc.only})
+		if err != nil || status.Partial != tc.want || len(status.Workloads) != 1 {
+			t.Errorf("%s: %+v, %v", name, status, err)
+		}
+	}
+}
+
+// TestPartialPlan: a workload that can't be judged must not look like one that doesn't roll.
+func TestPartialPlan(t *testing.T) {
+	t.Parallel()
+	const (
+		deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {}}}}"
+		stateful   = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {template: {spec: {}}}}"
+		source     = "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {a: b}}"
+		namespace  = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
+	)
+	for name, tc := range map[string]struct {
+		files   string
+		allowed []string
+		partial bool
+		rows    map[string]Would
+	}{
+		"Workload":    {stateful, []string{"configmaps"}, true, map[string]Would{"statefulset/db": WouldUnknown}},
+		"Other":       {deployment, []string{"configmaps"}, false, map[string]Would{"deployment/web": WouldNothing}},
+		"UsersUnseen": {source, []string{"configmaps"}, true, map[string]Would{"deployment/web": WouldNothing}},
+		"UsersSeen":   {source, []string{"configmaps", "statefulsets"}, false, map[string]Would{"deployment/web": WouldNothing}},
+		"Namespace":   {namespace, []string{"configmaps", "statefulsets"}, true, map[string]Would{}},
+	} {
+		r := readerOf(append(tc.allowed, "secrets", "replicasets", "controllerrevisions")...)
+		found, err := manifest.Reader{Stdin: strings.NewReader(tc.files)}.Read([]string{manifest.Stdin})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := PlanOf(t.Context(), PlanOptions{
+			Client: r.Client, Kinds: []kube.Kind{kube.Deployment(), kube.StatefulSet()}, Namespace: "shop", Hashers: kube.NewHashers([]byte("key")), KeyKnown: true,
+			Record: ledger.NewReading(r.Client, "lockstep-system", DefaultState), Now: time.Now(),
+		}, found.Objects)
+		rows := map[string]Would{}
+		for _, w := range plan.Workloads {
+			rows[w.Workload] = w.Would
+		}
+		if err != nil || plan.Partial != tc.partial || !maps.Equal(rows, tc.rows) {
+			t.Errorf("%s: %+v, %v", name, plan, err)
+		}
 	}
 }

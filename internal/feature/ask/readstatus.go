@@ -24,6 +24,9 @@ type Status struct {
 	Stops []Stop `json:"stops,omitempty"`
 	// Workloads are the followed workloads, and those that request to be followed.
 	Workloads []Summary `json:"workloads"`
+	// Partial is true if workloads may be missing, because a kind of workload or the record can't be
+	// read.
+	Partial bool `json:"partial,omitempty"`
 	// Notes are messages about objects that could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -34,12 +37,16 @@ func (r *Reader) Status(ctx context.Context, within Scope) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	workloads, notes, err := r.headers(ctx, within, kube.AllKinds(r.Kinds, heard.Serves.Kinds))
+	kinds := within.Only
+	if kinds == nil {
+		kinds = kube.AllKinds(r.Kinds, heard.Serves.Kinds)
+	}
+	workloads, notes, err := r.headers(ctx, within, kinds)
 	if err != nil {
 		return Status{Notes: notes}, err
 	}
 	status, err := r.status(ctx, workloads, within.Namespace, &heard, &stored)
-	status.Notes = slices.Concat(notes, status.Notes)
+	status.Notes, status.Partial = slices.Concat(notes, status.Notes), status.Partial || len(notes) > 0
 	return status, err
 }
 
@@ -75,7 +82,7 @@ func (r *Reader) status(ctx context.Context, workloads []cluster.Header, namespa
 	}
 	return Status{
 		Controller: ControllerOf(heard, r.Now()), Stops: heard.StopsIn(namespace),
-		Workloads: StatusOf(known), Notes: notes,
+		Workloads: StatusOf(known), Partial: heard.RecordProblem != nil, Notes: notes,
 	}, access.UnlessForbidden(err)
 }
 

@@ -39,6 +39,8 @@ type Mistake struct {
 	Rule review.Rule `json:"rule"`
 	// Object is the object with the mistake, such as "deployment/web".
 	Object string `json:"object"`
+	// Namespace is that of the object, omitted if the file doesn't name one.
+	Namespace string `json:"namespace,omitempty"`
 	// Message is the explanation.
 	Message string `json:"message"`
 }
@@ -153,7 +155,7 @@ func (c *checking) add(o manifest.Object, found []review.Mistake) { c.addAt(o, f
 func (c *checking) addAt(o manifest.Object, found []review.Mistake, template []string) {
 	for _, f := range found {
 		c.result.Findings = append(c.result.Findings, Mistake{
-			File: o.File, Line: o.LineOf(place(f, template)...), Severity: f.Severity, Rule: f.Rule, Object: nameOf(o), Message: f.Message,
+			File: o.File, Line: o.LineOf(place(f, template)...), Severity: f.Severity, Rule: f.Rule, Object: nameOf(o), Namespace: o.GetNamespace(), Message: f.Message,
 		})
 	}
 }

@@ -54,7 +54,7 @@ func newFlagSet() (*flag.FlagSet, *values) {
 	f := flag.NewFlagSet(Name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.Var(&v.dirs, "volume-dir", "directory to watch; may be repeated")
-	f.Var(&v.archives, "volume-dir-archive", "not supported")
+	f.Var(&v.archives, "volume-dir-archive", "not supported: a flag of the fork config-reloader")
 	f.Var(&v.urls, "webhook-url", "URL to call; may be repeated")
 	f.StringVar(&v.method, "webhook-method", "POST", "HTTP method of the call")
 	f.StringVar(&v.code, "webhook-status-code", "200", "accepted status code")

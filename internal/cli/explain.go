@@ -36,8 +36,9 @@ who changed them, what happens next, or what it waits for.
 
 State is the controller's decision, from its record, with the same reason and message as in its
 events and log. If the flags of the controller exclude the workload, it is NotWatched, KindOff,
-ReloadOff or ImagesOff. If the controller hasn't decided yet, the command applies the controller's
-rules to the objects that you can read, and marks the result as an estimate.
+ReloadOff or ImagesOff. If the controller hasn't decided yet, or an object changed after its
+decision, the command applies the controller's rules to the objects that you can read, and marks the
+result as an estimate.
 
 For a ConfigMap or Secret, the command lists the workloads that follow it, with their states, and
 its events.

@@ -73,6 +73,16 @@ func imageScenes() group {
 				s.touch(t, name)
 				s.push(t, name+":latest", "two")
 			}},
+			{reason: input.Held, where: inState, ref: "deployment/heldimage", make: func(t testing.TB, s *stage, name string) {
+				t.Helper()
+				s.push(t, name+":latest", "one")
+				s.make(t, configMap(name)+deployment(name, s.wants(name+":latest")+", "+settings.Hold+": freeze", s.runs(s.at(name+":latest"))+", volumes: [{name: config, configMap: {name: "+name+"}}]"))
+			}, also: func(_ testing.TB, _ *stage, e explanation) string {
+				if e.input("configmap/heldimage").Followed {
+					return "it follows an image only, and the ConfigMap is listed as followed"
+				}
+				return ""
+			}},
 			{reason: input.BeyondStrategy, where: inState, make: func(t testing.TB, s *stage, name string) {
 				t.Helper()
 				s.push(t, name+":latest", "one")

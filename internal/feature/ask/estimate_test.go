@@ -281,7 +281,7 @@ func TestEstimateSinceAnEvent(t *testing.T) {
 		"OnlyOnTurns": {"a turn can't be read", announce.Reported{Reason: string(input.AwaitsTurn)}, rollouts.Observation{}, false, ""},
 	} {
 		tc.told.By = announce.Reporter
-		s := Situation{Workload: webDeployment(), Live: tc.live, Blind: tc.blind, Events: []announce.Reported{tc.told}}
+		s := Situation{Workload: webDeployment(), Live: tc.live, Gaps: Gaps{Blind: tc.blind}, Events: []announce.Reported{tc.told}}
 		e, got := Explain(s), ""
 		if e.Estimate != nil {
 			got = e.Estimate.Reason
@@ -291,6 +291,31 @@ func TestEstimateSinceAnEvent(t *testing.T) {
 		}
 		if strings.Contains(e.NextWords(testTime), "lockstep release") && got != "" {
 			t.Errorf("%s: Next is %s", name, e.NextWords(testTime))
+		}
+	}
+}
+
+// TestNextWords: nothing is promised that a controller that is down or stopped doesn't do.
+func TestNextWords(t *testing.T) {
+	t.Parallel()
+	since := testTime.Add(-5 * time.Minute)
+	inStep := Report{Reason: string(input.InStep), From: FromRecord, PendingSince: &since}
+	held := Report{Reason: string(input.Held), From: FromRecord, Ends: "the end", PendingSince: &since}
+	for name, tc := range map[string]struct {
+		e             Explanation
+		next, waiting string
+	}{
+		"Running":    {Explanation{Controller: Controller{State: Running}, State: inStep}, "nothing, until an input changes", ""},
+		"Down":       {Explanation{Controller: Controller{State: Down}, State: inStep}, "nothing while the controller is down", ""},
+		"Stopped":    {Explanation{Controller: Controller{State: Running}, State: inStep, Flow: Flow{Stops: []Stop{{}}}}, "nothing, until an input changes and the stop ends (lockstep resume)", ""},
+		"Both":       {Explanation{Controller: Controller{State: Down}, State: inStep, Flow: Flow{Stops: []Stop{{}}}}, "nothing while the controller is down", ""},
+		"Held":       {Explanation{Controller: Controller{State: Running}, State: held}, "the workload waits for the end", "the oldest pending change was seen 5m ago"},
+		"HeldDown":   {Explanation{Controller: Controller{State: Down}, State: held}, "nothing while the controller is down; the workload waits for the end", "the oldest pending change was seen 5m ago"},
+		"NoneIsDue":  {Explanation{Controller: Controller{State: Running}, State: held, Estimate: &Report{Reason: string(input.InStep), From: FromEstimate}}, "nothing, until an input changes", ""},
+		"AboutToRun": {Explanation{Controller: Controller{State: Running}, State: held, Estimate: &Report{Reason: string(input.Reloaded), From: FromEstimate, PendingSince: &since}}, "the rollout, at the controller's next check", "the oldest pending change was seen 5m ago"},
+	} {
+		if next, waiting := tc.e.NextWords(testTime), tc.e.WaitingWords(testTime); next != tc.next || waiting != tc.waiting {
+			t.Errorf("%s: next %q, waiting %q", name, next, waiting)
 		}
 	}
 }

@@ -144,10 +144,15 @@ type Situation struct {
 	// Fleet is what the record says about all workloads, and Stops what an operator stopped.
 	Fleet Fleet
 	Stops []Stop
+	Gaps
+}
+
+// Gaps are what could not be read about a workload, besides its inputs.
+type Gaps struct {
 	// Blind is true when an object with settings that the decision depends on could not be read:
 	// the namespace, or the list of stops.
 	Blind bool
-	// Unread lists what else could not be read.
+	// Unread lists everything that could not be read.
 	Unread []string
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -82,6 +83,7 @@ func TestEstimateOfSettings(t *testing.T) {
 		"StillHeld":    {"it is as on record", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}}, nil, ""},
 		"HeldInStep":   {"a hold that counts isn't denied by a quiet window that may be another", input.Held, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Held: true, Quiet: time.Hour}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed, ChangedAt: time.Now()}}}, Now: time.Now(), MaxDelay: 2 * time.Hour}, nil, ""},
 		"PausedInStep": {"a pause isn't denied by a quiet window that may be another", input.Paused, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow, Quiet: time.Hour}, State: rollouts.WorkloadState{Rollout: health.Status{Paused: true}}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed, ChangedAt: time.Now()}}}, Now: time.Now(), MaxDelay: 2 * time.Hour}, nil, ""},
+		"NewerInTurn":  {"a newer version waits for its turn too", input.AwaitsTurn, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Current: fingerprint.Version{Basis: "1:*", Sum: "77ab01c9de"}}}}}}, nil, string(input.AwaitsTurn)},
 		"Undone":       {"an undo since the last decision", input.InStep, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Undone, Bars: []input.Bar{{Reason: input.Undone}}}}}}, nil, string(input.Undone)},
 		"Redone":       {"the undo was undone", input.Undone, rollouts.Observation{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}}, nil, string(input.InStep)},
 		"Hidden":       {"who asks cannot read what the decision depends on", input.Held, rollouts.Observation{}, map[input.ID]string{input.Secret("db"): "forbidden"}, ""},

@@ -2,6 +2,7 @@ package reload_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,11 +87,12 @@ func TestHistoryNamesOnlyAuthors(t *testing.T) {
 }
 
 // TestHistoryOfAnAppliedRollout: Argo Rollouts writes the Rollout that kubectl applied, but isn't its author.
+// The image has a tag from the start: without one, the default of its pull policy is another.
 func TestHistoryOfAnAppliedRollout(t *testing.T) {
 	t.Parallel()
 	const canary = "rollout/canary"
 	s := newStage(t, configMap("app", "key: one"), labtest.KWOK, labtest.ArgoRollouts)
-	s.make(t, fmt.Sprintf(rollout, "canary", "canary", "template: {metadata: {labels: {app: canary}}, spec: {"+uses("configmap/app")+"}}"))
+	s.make(t, fmt.Sprintf(rollout, "canary", "canary", "template: {metadata: {labels: {app: canary}}, spec: {"+strings.ReplaceAll(uses("configmap/app"), "image: app", "image: app:1")+"}}"))
 	awaitRevision := func(number int, by string) {
 		t.Helper()
 		var newest told

@@ -192,7 +192,7 @@ func TestActionsStayInTheCluster(t *testing.T) {
 		t.Errorf("the page doesn't say which cluster it shows: %.2000s", page)
 	}
 	page := send(http.MethodPost, "http://"+entrance.Host+"/do", url.Values{"verb": {"hold"}, "target": {"configmap/app"}, "namespace": {"shop"}, "reason": {"why not"}})
-	if strayed.Load() > 0 || !strings.Contains(page, "<p>Error: read configmap/app: ") {
+	if strayed.Load() > 0 || !strings.Contains(page, "<p>Error: read configmap/app in namespace shop: ") {
 		t.Errorf("a hold sent %d requests to another cluster: %s", strayed.Load(), page)
 	}
 	if command := "<code>lockstep hold configmap/app &#39;why not&#39; -n shop --context a --kubeconfig "; !strings.Contains(page, command) {

@@ -269,10 +269,10 @@ func TestLinterKnowsTheLayers(t *testing.T) {
 }
 
 // TestTwoPrograms: the agent runs in every pod and the controller once per cluster. Neither
-// links a package of the other; they share how a command line reads and how memory is returned.
+// links a package of the other; they share how a command line reads, where a program listens and how memory is returned.
 func TestTwoPrograms(t *testing.T) {
 	t.Parallel()
-	shared := []string{"internal/commandline", "internal/memory"}
+	shared := []string{"internal/commandline", "internal/listener", "internal/memory"}
 	for _, p := range packagesUnder(t, "cmd") {
 		agent := short(p.ImportPath) == "cmd/lockstep-sync"
 		linked := 0

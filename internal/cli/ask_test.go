@@ -88,9 +88,9 @@ func TestPrintPlan(t *testing.T) {
 NAMESPACE   WORKLOAD         WOULD       REASON     BECAUSE
 shop        deployment/web   roll once   Reloaded   configmap/app 1111111111 -> 2222222222, after the quiet window
 shop        deployment/db    wait        Held       held (estimate)
-configmap/fixed in shop is immutable: the API server would refuse this change; give the new content a new name
-configmap/lost in shop: created, and no workload uses it
-secret/db in shop is not visible to you: assumed to change
+configmap/fixed in namespace shop is immutable: the API server would refuse this change; give the new content a new name
+configmap/lost in namespace shop: created, and no workload uses it
+secret/db in namespace shop is not visible to you: assumed to change
 other objects, which don't restart workloads: 1 Ingress, 2 Service
 the record cannot be read: the current versions count as delivered
 `

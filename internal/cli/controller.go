@@ -107,8 +107,9 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "use leader election: one replica is active, the others stand by")
 	fs.StringVar(&o.server.LeaseName, "lease-name", ask.DefaultLease, "name of the Lease for leader election")
 	fs.DurationVar(&o.server.LeaseDuration, "lease-duration", 15*time.Second, "how long the other replicas wait for a leader that disappeared")
-	fs.StringVar(&o.server.MetricsAddr, "metrics-addr", ":8080", "address that serves /metrics; 0 for none")
-	fs.StringVar(&o.server.ProbeAddr, "probe-addr", ":8081", "address that serves /healthz and /readyz; 0 for none")
+	o.server.MetricsAddr.Setting, o.server.ProbeAddr.Setting = "--metrics-addr", "--probe-addr"
+	fs.StringVar(&o.server.MetricsAddr.Value, "metrics-addr", ":8080", "address that serves /metrics; 0 for none")
+	fs.StringVar(&o.server.ProbeAddr.Value, "probe-addr", ":8081", "address that serves /healthz and /readyz; 0 for none")
 }
 
 func (o *controllerOptions) run(ctx context.Context, env Environment) error {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -144,7 +143,7 @@ func (o *convertOptions) run(args []string, stdin io.Reader, env Environment) er
 
 // convert converts the annotations of one object, except those that it already has in both forms.
 func (o *convertOptions) convert(object manifest.Object) (converted, error) {
-	c := converted{File: object.File, Line: object.Line, Object: strings.ToLower(object.GetKind()) + "/" + cmp.Or(object.GetName(), object.GetGenerateName()), Namespace: object.GetNamespace(), object: object}
+	c := converted{File: object.File, Line: object.Line, Object: object.Called(), Namespace: object.GetNamespace(), object: object}
 	own, err := annotationsAt(object)
 	if err != nil {
 		return c, err

@@ -34,7 +34,7 @@ func TestGoldenDoctor(t *testing.T) {
 		{Name: doctor.Leader, Result: doctor.OK, Found: "lockstep-7c9f4 leads"},
 		{Name: doctor.Permissions, Result: doctor.Problem, Found: "1 of 31 permissions are missing", Details: []string{"patch statefulsets.apps in all namespaces: needed for rolling them"}, Do: "grant them to system:serviceaccount:lockstep-system:lockstep"},
 		{Name: doctor.Clock, Result: doctor.Unknown, Found: "a line\nthat steers\x1b[2J the terminal"},
-		{Name: doctor.References, Result: doctor.Warning, Found: "1 of 3 references lead to nothing", Details: []string{"deployment/web in shop needs configmap/app, which does not exist", "and 7 more"}},
+		{Name: doctor.References, Result: doctor.Warning, Found: "1 of 3 references lead to nothing", Details: []string{"deployment/web in namespace shop needs configmap/app, which does not exist", "and 7 more"}},
 	}
 	if err := printChecks(&text, Environment{Stdout: &text, Lookup: variables(nil)}, checks); err != nil {
 		t.Fatal(err)

@@ -104,7 +104,7 @@ func TestGoldenRest(t *testing.T) {
 	text.WriteString("\n")
 	opens := now.Add(14 * time.Hour)
 	stops := []ask.Stop{{Namespace: "shop", Reason: "incident 42", Since: &since}, {}}
-	failed := []ask.VersionStop{{Input: "configmap/app", Version: "77ab01c9de", FailedOn: []string{"deployment/a", "deployment/b in blog"}, Since: &since, Waiting: 9}, {Input: "secret/root", FailedOn: []string{"deployment/c"}}}
+	failed := []ask.VersionStop{{Input: "configmap/app", Version: "77ab01c9de", FailedOn: []string{"deployment/a", "deployment/b in namespace blog"}, Since: &since, Waiting: 9}, {Input: "secret/root", FailedOn: []string{"deployment/c"}}}
 	workloadAnswer{ask.Explanation{
 		Namespace: "shop", Workload: "deployment/web", Controller: ask.Controller{State: ask.Running},
 		State: ask.Report{Reason: string(input.AwaitsTurn), Message: "configmap/ca 0b1c2d3e4f -> 9e22aa01bc", Since: &since, Ends: "its turn: 12th of 53", From: ask.FromRecord},

@@ -49,13 +49,13 @@ func TestHoldAndRelease(t *testing.T) {
 		says   []string
 		holds  string // empty when there must be no hold
 	}{
-		{"set", []string{"hold", "deploy/web", "release freeze"}, 0, []string{"deployment/web held: release freeze; end it with \"lockstep release deployment/web -n " + s.Namespace + " --kubeconfig " + s.Cluster.Kubeconfig() + "\"\n"}, "release freeze"},
+		{"set", []string{"hold", "deploy/web", "release freeze"}, 0, []string{"deployment/web in namespace " + s.Namespace + " held: release freeze; end it with \"lockstep release deployment/web -n " + s.Namespace + " --kubeconfig " + s.Cluster.Kubeconfig() + "\"\n"}, "release freeze"},
 		{"the same again", []string{"hold", "deployment/web", " release freeze "}, 0, []string{"held already for this reason, written by lockstep-command at 20"}, "release freeze"},
-		{"another reason", []string{"hold", "deployments/web", "audit"}, 1, []string{`deployment/web is held already: "release freeze", written by lockstep-command at 20`, "--overwrite"}, "release freeze"},
+		{"another reason", []string{"hold", "deployments/web", "audit"}, 1, []string{"deployment/web in namespace " + s.Namespace + ` is held already: "release freeze", written by lockstep-command at 20`, "--overwrite"}, "release freeze"},
 		{"it is meant", []string{"hold", "deployment.apps/web", "audit", "--overwrite"}, 0, []string{"held: audit (before: \"release freeze\""}, "audit"},
 		{"a blank is no reason", []string{"hold", "deployment/web", " "}, 2, []string{"a reason"}, "audit"},
-		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: removed the hold "audit"`, "\nIf a change was reverted", "Released"}, ""},
-		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: there is no hold annotation to remove; if an undo removed it, the hold ends now\nIf a change was reverted"}, ""},
+		{"ended", []string{"release", "deploy/web"}, 0, []string{"deployment/web in namespace " + s.Namespace + `: removed the hold "audit"`, "\nIf a change was reverted", "Released"}, ""},
+		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web in namespace " + s.Namespace + ": there is no hold annotation to remove; if an undo removed it, the hold ends now\nIf a change was reverted"}, ""},
 	}
 	for _, step := range steps {
 		got := s.run(t, step.args...)
@@ -130,10 +130,10 @@ func TestNearNames(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	for _, c := range []struct{ args, want string }{
-		{"hold deploy/webb freeze", "deployment/webb not found in namespace " + s.Namespace + "; did you mean deployment/web?"},
-		{"release cm/ap", "configmap/ap not found in namespace " + s.Namespace + "; did you mean configmap/app?"},
-		{"release sts/web", "statefulset/web not found in namespace " + s.Namespace},
-		{"attach deploy/webb cm/app", "get Deployment webb: it does not exist in namespace " + s.Namespace + "; did you mean deployment/web?"},
+		{"hold deploy/webb freeze", "deployment/webb in namespace " + s.Namespace + " not found; did you mean deployment/web?"},
+		{"release cm/ap", "configmap/ap in namespace " + s.Namespace + " not found; did you mean configmap/app?"},
+		{"release sts/web", "statefulset/web in namespace " + s.Namespace + " not found"},
+		{"attach deploy/webb cm/app", "get deployment/webb in namespace " + s.Namespace + ": it does not exist; did you mean deployment/web?"},
 	} {
 		// The list for a hint gives up soon: on a busy machine there may be none.
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
@@ -148,6 +148,6 @@ func TestNearNames(t *testing.T) {
 	narrow.Allow(t, labtest.Rule{Groups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}})
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // the API server takes a moment to know the rule
 		got := saying(t, "lockstep", []string{"release", "deploy/webb", "-n", s.Namespace, "--kubeconfig", narrow.Kubeconfig})
-		return got.code == 1 && strings.HasSuffix(got.stderr, "not found in namespace "+s.Namespace+"\n"), "without the permission to list: " + got.stderr
+		return got.code == 1 && strings.HasSuffix(got.stderr, " in namespace "+s.Namespace+" not found\n"), "without the permission to list: " + got.stderr
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
@@ -320,7 +321,7 @@ func printImages(to io.Writer, rows []imageRow, now time.Time, wide bool) error 
 	err := table.End()
 	for _, r := range rows {
 		if r.Problem != "" {
-			err = errors.Join(err, say(to, "%s %s, container %s: %s", r.Namespace, r.Workload, r.Container, r.Problem))
+			err = errors.Join(err, say(to, "%s, container %s: %s", objectname.In(r.Workload, r.Namespace), r.Container, r.Problem))
 		}
 	}
 	return err

@@ -25,11 +25,7 @@ func notFound(ctx context.Context, c client.Client, t target, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	where := ""
-	if t.Namespace != "" {
-		where = " in namespace " + t.Namespace
-	}
-	return fmt.Errorf("%s not found%s%s", t, where, nearNames(ctx, c, t))
+	return fmt.Errorf("%s not found%s", t, nearNames(ctx, c, t))
 }
 
 // nearNames is a hint at objects with similar names. Without permission to list them it is

@@ -179,14 +179,14 @@ func printPlan(to io.Writer, p ask.Plan, wide bool) error {
 	for _, s := range p.Sources {
 		switch {
 		case s.Change == ask.Refused:
-			tell("%s in %s is immutable: the API server would refuse this change; give the new content a new name", s.Source, s.Namespace)
+			tell("%s in namespace %s is immutable: the API server would refuse this change; give the new content a new name", s.Source, s.Namespace)
 		case s.Users == 0 && s.Change != ask.Unchanged:
-			tell("%s in %s: %s, and no workload uses it", s.Source, s.Namespace, s.Change)
+			tell("%s in namespace %s: %s, and no workload uses it", s.Source, s.Namespace, s.Change)
 		case s.Change == ask.Assumed:
-			tell("%s in %s is not visible to you: assumed to change", s.Source, s.Namespace)
+			tell("%s in namespace %s is not visible to you: assumed to change", s.Source, s.Namespace)
 		}
 		if s.Spread != nil {
-			tell("%s in %s: %s", s.Source, s.Namespace, plannedSpread(*s.Spread))
+			tell("%s in namespace %s: %s", s.Source, s.Namespace, plannedSpread(*s.Spread))
 		}
 	}
 	if len(p.Others) > 0 {

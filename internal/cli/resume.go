@@ -210,12 +210,12 @@ func (o *resumeOptions) resumeVersion(ctx context.Context, name string, env Envi
 // reportNothing says that no version is stopped, or fails when the object doesn't exist.
 func (o *resumeOptions) reportNothing(ctx context.Context, c client.Client, t target, env Environment) error {
 	if o.everywhere {
-		return say(env.Stdout, "%s: no version is stopped in any namespace", t)
+		return say(env.Stdout, "%s: no version is stopped in any namespace", t.short())
 	}
 	if err := t.exists(ctx, c); err != nil {
 		return err
 	}
-	return say(env.Stdout, "%s in namespace %s: no version is stopped", t, t.Namespace)
+	return say(env.Stdout, "%s: no version is stopped", t)
 }
 
 // readStops reads the record. A version that was stopped a moment ago may not be on it yet.
@@ -249,7 +249,7 @@ func (t target) copies(ctx context.Context, c client.Client) ([]target, error) {
 	var all []target
 	for o, err := range pages.Items(ctx, c, list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", t.Name)}) {
 		if err != nil {
-			return nil, fmt.Errorf("list the copies of %s in all namespaces: %w", t, err)
+			return nil, fmt.Errorf("list the copies of %s in all namespaces: %w", t.short(), err)
 		}
 		each := t
 		each.Namespace = o.GetNamespace()
@@ -280,7 +280,7 @@ func stoppedFor(t target, stored ledger.Stored) map[string][]string {
 // is stopped. That of a Secret depends on the installation.
 func (t target) current(ctx context.Context, c client.Client, forbidden error) (map[string][]string, error) {
 	if t.Kind != string(input.KindConfigMap) {
-		return nil, fmt.Errorf("the stopped version isn't known, because you lack permission to list the record's ConfigMaps; the event VersionStopped of %s names the version, and \"kubectl annotate %s -n %s %s=VERSION\" resumes it: %w", t, t, t.Namespace, settings.Resume, forbidden)
+		return nil, fmt.Errorf("the stopped version isn't known, because you lack permission to list the record's ConfigMaps; the event VersionStopped of %s names the version, and \"kubectl annotate %s -n %s %s=VERSION\" resumes it: %w", t, t.short(), t.Namespace, settings.Resume, forbidden)
 	}
 	o := &corev1.ConfigMap{}
 	if err := c.Get(ctx, t.ObjectKey, o); err != nil {
@@ -301,7 +301,7 @@ func (t target) resume(ctx context.Context, c client.Client, stopped map[string]
 		return map[string]*string{settings.Resume: &value}, nil
 	}); err != nil {
 		if apierrors.IsForbidden(err) {
-			return fmt.Errorf("permission is missing to get and patch %s in namespace %s: %w", t, t.Namespace, err)
+			return fmt.Errorf("permission is missing to get and patch %s: %w", t, err)
 		}
 		return err
 	}
@@ -310,7 +310,7 @@ func (t target) resume(ctx context.Context, c client.Client, stopped map[string]
 	if len(failed) > 0 {
 		why = " (failed on " + strings.Join(shortNames(failed), ", ") + ")"
 	}
-	return say(env.Stdout, "%s in namespace %s: version %s%s is resumed", t, t.Namespace, value, why)
+	return say(env.Stdout, "%s: version %s%s is resumed", t, value, why)
 }
 
 // shortNames are workloads as users write them, each once.
@@ -319,7 +319,7 @@ func shortNames(ids []string) []string {
 	for i, id := range ids {
 		names[i] = id
 		if key, err := kube.ParseID(id); err == nil {
-			names[i] = strings.ToLower(key.Kind) + "/" + key.Name
+			names[i] = key.Short()
 		}
 	}
 	slices.Sort(names)

@@ -395,7 +395,7 @@ func (r *roll) rollOut(ctx context.Context, got rollouts.Gathered, order input.O
 
 // called is a workload for users, as other commands write it.
 func called(w *kube.Workload) string {
-	return w.Kind.Name() + "/" + w.Key.Name + " in namespace " + w.Key.Namespace
+	return w.Key.String()
 }
 
 // form is that of the flag, else that of the template, so the rollout looks like those of the

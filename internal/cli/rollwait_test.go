@@ -127,9 +127,11 @@ func TestRollWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stdout, stderr, code := newRolling(t, c.spec).run(t.Context(), nil, "--wait", c.flag)
-			if code != c.code || !strings.Contains(stdout+stderr, c.want) || code != 2 && !strings.Contains(stdout, " rolled out: configmap/app") {
-				t.Errorf("exit code %d, said %q and %q, want %d and %q", code, stdout, stderr, c.code, c.want)
+			r := newRolling(t, c.spec)
+			stdout, stderr, code := r.run(t.Context(), nil, "--wait", c.flag)
+			want := strings.Replace(c.want, "deployment/web:", "deployment/web in namespace "+r.Namespace+":", 1)
+			if code != c.code || !strings.Contains(stdout+stderr, want) || code != 2 && !strings.Contains(stdout, " rolled out: configmap/app") {
+				t.Errorf("exit code %d, said %q and %q, want %d and %q", code, stdout, stderr, c.code, want)
 			}
 		})
 	}
@@ -144,12 +146,13 @@ func TestRollWaitEnds(t *testing.T) {
 		t.Parallel()
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		_, stderr, code := newRolling(t, `{"replicas":1}`).run(ctx, func(text string) {
+		r := newRolling(t, `{"replicas":1}`)
+		_, stderr, code := r.run(ctx, func(text string) {
 			if strings.Contains(text, progress) {
 				stop()
 			}
 		}, "--wait")
-		if code != 1 || !strings.HasSuffix(stderr, "Error: interrupted; the rollout of deployment/web continues\n") {
+		if code != 1 || !strings.HasSuffix(stderr, "Error: interrupted; the rollout of deployment/web in namespace "+r.Namespace+" continues\n") {
 			t.Errorf("exit code %d, said %q", code, stderr)
 		}
 	})
@@ -163,7 +166,7 @@ func TestRollWaitEnds(t *testing.T) {
 				})
 			}
 		}, "--wait")
-		if code != 1 || !strings.HasSuffix(stderr, "Error: deployment/web: the rollout was replaced: its pod template has changed\n") {
+		if code != 1 || !strings.HasSuffix(stderr, "Error: deployment/web in namespace "+r.Namespace+": the rollout was replaced: its pod template has changed\n") {
 			t.Errorf("exit code %d, said %q", code, stderr)
 		}
 	})

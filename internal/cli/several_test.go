@@ -55,15 +55,15 @@ func TestHoldAndReleaseSeveral(t *testing.T) {
 		says   string
 		holds  []string
 	}{
-		{"names, the reason last", []string{"hold", "deploy/web", "deploy/api", "deployment/web", "freeze"}, 0, "deployment/api held: freeze;", []string{"api=freeze", "web=freeze"}},
-		{"one fails", []string{"release", "deploy/web", "deploy/nowhere-at-all", "deploy/api"}, 1, "Error: deployment/nowhere-at-all not found in namespace " + s.Namespace + "\nError: 1 of 3 objects failed\n", nil},
+		{"names, the reason last", []string{"hold", "deploy/web", "deploy/api", "deployment/web", "freeze"}, 0, "deployment/api in namespace " + s.Namespace + " held: freeze;", []string{"api=freeze", "web=freeze"}},
+		{"one fails", []string{"release", "deploy/web", "deploy/nowhere-at-all", "deploy/api"}, 1, "Error: deployment/nowhere-at-all in namespace " + s.Namespace + " not found\nError: 1 of 3 objects failed\n", nil},
 		{"a reason by flag", []string{"hold", "deploy/web", "cm/app", "--reason", "deploy/api"}, 0, "", []string{"web=deploy/api", "cm=deploy/api"}},
 		{"another reason is refused for both", []string{"hold", "deploy/web", "cm/app", "--reason", "other"}, 1, "Error: 2 of 2 objects failed", []string{"web=deploy/api", "cm=deploy/api"}},
-		{"the followed workloads", []string{"release", "--all"}, 0, "deployment/web: removed the hold", []string{"cm=deploy/api"}},
-		{"a source by its kind", []string{"release", "cm", "-l", "team=front"}, 0, "configmap/app: removed the hold", nil},
-		{"followed workloads with labels", []string{"hold", "-l", "team=front", "freeze"}, 0, "deployment/web held: freeze", []string{"api=freeze", "web=freeze"}},
+		{"the followed workloads", []string{"release", "--all"}, 0, "deployment/web in namespace " + s.Namespace + ": removed the hold", []string{"cm=deploy/api"}},
+		{"a source by its kind", []string{"release", "cm", "-l", "team=front"}, 0, "configmap/app in namespace " + s.Namespace + ": removed the hold", nil},
+		{"followed workloads with labels", []string{"hold", "-l", "team=front", "freeze"}, 0, "deployment/web in namespace " + s.Namespace + " held: freeze", []string{"api=freeze", "web=freeze"}},
 		{"of one kind", []string{"release", "sts", "-l", "team=front"}, 1, "there is no sts with the labels team=front in namespace " + s.Namespace, []string{"api=freeze", "web=freeze"}},
-		{"by label and kind", []string{"release", "deployments", "cm", "-l", "team=front"}, 0, "configmap/app: nothing was held\n", nil},
+		{"by label and kind", []string{"release", "deployments", "cm", "-l", "team=front"}, 0, "configmap/app in namespace " + s.Namespace + ": nothing was held\n", nil},
 		{"no match", []string{"hold", "-l", "team=none", "freeze"}, 1, "there is no followed workload with the labels team=none", nil},
 	} {
 		got := s.run(t, step.args...)
@@ -125,7 +125,7 @@ func TestRollSeveral(t *testing.T) {
 	}
 	s.Annotate(t, "api", settings.Hold, "freeze")
 	got := run("deploy/web", "deploy/nowhere-at-all", "deploy/quiet")
-	if got.code != 1 || strings.Count(got.stdout, " rolled out: ") != 2 || !strings.Contains(got.stderr, "Error: deployment/nowhere-at-all not found in namespace "+s.Namespace+"\nError: 1 of 3 objects failed\n") {
+	if got.code != 1 || strings.Count(got.stdout, " rolled out: ") != 2 || !strings.Contains(got.stderr, "Error: deployment/nowhere-at-all in namespace "+s.Namespace+" not found\nError: 1 of 3 objects failed\n") {
 		t.Errorf("by name: %+v", got)
 	}
 	s.Make(t, `{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly, annotations: {lockstep.dev/reload: auto}}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: app, envFrom: [{configMapRef: {name: app}}]}]}}}}}}`)

@@ -193,7 +193,7 @@ func TestResumeVersion(t *testing.T) {
 	if got := run("resume", "secret/"+shared, "-A"); got.code != 0 || s.annotations(t, &corev1.Secret{}, shared)[settings.Resume] != "1111111111" {
 		t.Errorf("a shared Secret in all namespaces: %+v", got)
 	}
-	if got := run("resume", "cm/missing", "-n", s.Namespace); got.code != 1 || !strings.Contains(got.stderr, "configmap/missing not found in namespace "+s.Namespace) {
+	if got := run("resume", "cm/missing", "-n", s.Namespace); got.code != 1 || !strings.Contains(got.stderr, "configmap/missing in namespace "+s.Namespace+" not found") {
 		t.Errorf("an object that doesn't exist: %+v", got)
 	}
 	account := labtest.NewAccount(t, s.Cluster, s.Namespace)

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 )
 
@@ -93,8 +94,11 @@ func namespaceNamed(text string) (t target, is bool, err error) {
 	return namespaceTarget(name), true, nil
 }
 
-// String is the form for users: "deployment/web".
-func (t target) String() string { return t.called + "/" + t.Name }
+// String is the name in a sentence: "deployment/web in namespace shop".
+func (t target) String() string { return objectname.In(t.short(), t.Namespace) }
+
+// short is the name beside its namespace: "deployment/web".
+func (t target) short() string { return t.called + "/" + t.Name }
 
 // reference names the object that was found, for an event.
 func (t target) reference(found metav1.Object) *corev1.ObjectReference {
@@ -107,7 +111,7 @@ func (t target) reference(found metav1.Object) *corev1.ObjectReference {
 // command is a command line about it, such as "lockstep release deployment/web -n shop".
 // It has the flags of cmd that lead to the cluster.
 func (t target) command(cmd *cobra.Command, verb string) string {
-	words := []string{cmd.Root().CommandPath(), verb, t.String()}
+	words := []string{cmd.Root().CommandPath(), verb, t.short()}
 	if t.Namespace != "" {
 		words = append(words, "-n", t.Namespace)
 	}

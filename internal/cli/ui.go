@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 	"github.com/lockstep-dev/lockstep/internal/ui"
 )
 
@@ -93,7 +94,7 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 		return clusterError{err}
 	}
 	program := cmd.Root().CommandPath()
-	listener, err := listen(ctx, o.port, program, cmd.Flags())
+	open, err := listen(o.port, program, cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -112,15 +113,15 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 		},
 		Program: shellWords(append([]string{program}, flags...)), Context: o.kube.context,
 	})
-	address := server.URL(listener.Addr())
+	address := server.URL(open.Addr())
 	if err := say(env.Stdout, "%s", address); err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, open.Close())
 	}
 	_ = say(env.Stderr, "press Ctrl-C to stop")
 	if !o.noOpen {
 		go openBrowser(context.WithoutCancel(ctx), address, env)
 	}
-	return server.Serve(ctx, listener)
+	return server.Serve(ctx, open)
 }
 
 // commandFlags are the flags of this command that others need to reach the same cluster as the same
@@ -158,15 +159,17 @@ const loopback = "127.0.0.1"
 
 // listen takes a port. The error about one that is in use names the next free one, and the command
 // for it with the user's other flags.
-func listen(ctx context.Context, port int, program string, given *pflag.FlagSet) (net.Listener, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
+func listen(port int, program string, given *pflag.FlagSet) (net.Listener, error) {
+	at := func(port int) (net.Listener, error) {
+		return listener.Address{Value: net.JoinHostPort(loopback, strconv.Itoa(port)), Setting: "--port"}.Listen("the pages")
+	}
+	open, err := at(port)
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		return listener, err
+		return open, err
 	}
 	const tries = 100
 	for next := port + 1; next <= min(port+tries, 65535); next++ {
-		free, err := config.Listen(ctx, "tcp4", net.JoinHostPort(loopback, strconv.Itoa(next)))
+		free, err := at(next)
 		if err != nil {
 			continue
 		}

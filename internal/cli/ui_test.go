@@ -29,7 +29,7 @@ import (
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	cmd := newUI(Environment{})
-	taken, err := listen(t.Context(), 0, programName, cmd.Flags())
+	taken, err := listen(0, programName, cmd.Flags())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestPortInUse(t *testing.T) {
 		t.Errorf("it listens on %s, which others reach", host)
 	}
 	port := taken.Addr().(*net.TCPAddr).Port
-	_, err = listen(t.Context(), port, programName, cmd.Flags())
+	_, err = listen(port, programName, cmd.Flags())
 	if err == nil {
 		t.Fatal("one port is used twice")
 	}
@@ -55,10 +55,19 @@ func TestPortInUse(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = listen(t.Context(), port, programName, cmd.Flags())
+	_, err = listen(port, programName, cmd.Flags())
 	want := ` --all-namespaces '--context=it'\''s' --kind=a.b/v1/C=x --kind=a.b/v1/D=y --kubeconfig= --namespace=shop --no-open=false --read-only '--selector=team in (a, b)'`
 	if err == nil || !strings.HasSuffix(err.Error(), want) || strings.Count(err.Error(), "--port") != 2 {
 		t.Errorf("the error is %q, want the flags %s", err, want)
+	}
+}
+
+// TestPortThatCannotBeUsed: whatever the cause is, the error names the flag.
+func TestPortThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	_, err := listen(65536, programName, newUI(Environment{}).Flags())
+	if err == nil || !strings.HasPrefix(err.Error(), "listen for the pages on 127.0.0.1:65536: ") || !strings.HasSuffix(err.Error(), "; change --port") {
+		t.Errorf("the error is %v", err)
 	}
 }
 
@@ -196,7 +205,7 @@ func TestActionsStayInTheCluster(t *testing.T) {
 		t.Errorf("the page doesn't say which cluster it shows: %.2000s", page)
 	}
 	page := send(http.MethodPost, "http://"+entrance.Host+"/do", url.Values{"verb": {"hold"}, "target": {"configmap/app"}, "namespace": {"shop"}, "reason": {"why not"}})
-	if strayed.Load() > 0 || !strings.Contains(page, "<p>Error: read configmap/app: ") {
+	if strayed.Load() > 0 || !strings.Contains(page, "<p>Error: read configmap/app in namespace shop: ") {
 		t.Errorf("a hold sent %d requests to another cluster: %s", strayed.Load(), page)
 	}
 	if command := "<code>lockstep hold configmap/app &#39;why not&#39; -n shop --context a --kubeconfig "; !strings.Contains(page, command) {

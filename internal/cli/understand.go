@@ -59,7 +59,7 @@ func (o *controllerOptions) configured() (installation.Configured, error) {
 			return asked.Needs()
 		},
 	}
-	if _, port, err := net.SplitHostPort(o.server.ProbeAddr); err == nil {
+	if _, port, err := net.SplitHostPort(o.server.ProbeAddr.Value); err == nil {
 		c.ProbePort = port
 	}
 	return c, nil

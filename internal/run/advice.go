@@ -7,7 +7,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
-	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
 // advised adds advice for the user to an error. It names flags of the command that uses this
@@ -15,13 +14,6 @@ import (
 func advised(err error) error {
 	if _, missing := errors.AsType[*access.NoNamespaceError](err); missing {
 		return fmt.Errorf("%w: create it, or name another one with --own-namespace", err)
-	}
-	if listening, ok := errors.AsType[*server.ListenError](err); ok {
-		flag := "--metrics-addr"
-		if listening.Pages == server.Probes {
-			flag = "--probe-addr"
-		}
-		return fmt.Errorf("%w; name another address with %s, or 0 for none", err, flag)
 	}
 	if errors.Is(err, ledger.ErrForeignConfigMap) {
 		return fmt.Errorf("%w: rename it, or set another --state-name", err)

@@ -9,7 +9,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
-	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
 func TestAdvised(t *testing.T) {
@@ -21,8 +20,6 @@ func TestAdvised(t *testing.T) {
 	}{
 		"Namespace": {"the namespace is missing", fmt.Errorf("make the key: %w", &access.NoNamespaceError{Namespace: "own"}), "make the key: namespace own does not exist: create it, or name another one with --own-namespace"},
 		"Record":    {"the name is taken", fmt.Errorf("write: %w", ledger.ErrForeignConfigMap), "rename it, or set another --state-name"},
-		"Metrics":   {"the port is in use", &server.ListenError{Pages: server.MetricPages, Address: ":8080", Err: errors.New("in use")}, "listen for metrics on :8080: in use; name another address with --metrics-addr, or 0 for none"},
-		"Probes":    {"the port is in use", &server.ListenError{Pages: server.Probes, Address: ":8081", Err: errors.New("in use")}, "listen for probes on :8081: in use; name another address with --probe-addr, or 0 for none"},
 		"Other":     {"nothing to add", errors.New("busy"), "busy"},
 	}
 	for name, tc := range cases {

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 )
 
 // Registries configure connections to registries, and credentials besides those of pods.
@@ -120,11 +120,11 @@ func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metr
 	if o.Addr == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", o.Addr) //nolint:noctx // Nothing is waited for.
+	open, err := listener.Address{Value: o.Addr, Setting: "--image-webhook-addr"}.Listen("push notifications")
 	if err != nil {
-		return fmt.Errorf("listen for push notifications on %s: %w; name another address with --image-webhook-addr", o.Addr, err)
+		return err
 	}
-	p.log.Info("registries can report pushes", "address", listener.Addr().String())
+	p.log.Info("registries can report pushes", "address", open.Addr().String())
 	leads := func() bool {
 		select {
 		case <-mgr.Elected():
@@ -135,7 +135,7 @@ func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metr
 	}
 	timeout := 2 * time.Second
 	return mgr.Add(&manager.Server{
-		Name: "image webhook", Listener: listener, ShutdownTimeout: &timeout,
+		Name: "image webhook", Listener: open, ShutdownTimeout: &timeout,
 		Server: webhook.NewServer(webhook.Options{
 			SecretFile: o.SecretFile, Leads: leads, Check: resolver.Check, Notified: metrics.Notified, Log: p.log,
 		}),

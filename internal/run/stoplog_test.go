@@ -14,7 +14,7 @@ func TestWhatAStopCutsOffIsNoError(t *testing.T) {
 	t.Parallel()
 	var (
 		released = errors.New("leader election lost")
-		given    = fmt.Errorf("move Deployment/shop/web: %w", context.Canceled)
+		given    = fmt.Errorf("roll deployment/web in namespace shop: %w", context.Canceled)
 		full     = errors.New("write the record: disk is full")
 	)
 	cases := map[string]struct {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,9 +26,9 @@ func NewMetrics() *Metrics {
 func (m *Metrics) Page(path string, page http.Handler) { m.pages.Handle(path, page) }
 
 // addMetrics serves the metrics on every replica.
-func addMetrics(ctx context.Context, mgr ctrl.Manager, o Options) error {
+func addMetrics(mgr ctrl.Manager, o Options) error {
 	o.Metrics.Page("/metrics", promhttp.HandlerFor(
 		prometheus.Gatherers{ctrlmetrics.Registry, o.Metrics.Registry}, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError},
 	))
-	return o.serve(ctx, mgr, pages{MetricPages, o.MetricsAddr, o.Metrics.pages})
+	return o.serve(mgr, pages{"metrics", o.MetricsAddr, o.Metrics.pages})
 }

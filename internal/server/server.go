@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/lockstep-dev/lockstep/internal/listener"
 	"github.com/lockstep-dev/lockstep/internal/memory"
 )
 
@@ -21,12 +21,10 @@ import (
 type Options struct {
 	Config *rest.Config
 	Log    logr.Logger
-	// MetricsAddr and ProbeAddr are listen addresses; "0" listens nowhere.
-	MetricsAddr string
-	ProbeAddr   string
-	// PprofAddr serves profiles; empty for none.
-	PprofAddr string
-	Metrics   *Metrics
+	// MetricsAddr, ProbeAddr and PprofAddr serve the metrics, the probes and profiles; "0" and an
+	// empty value listen nowhere.
+	MetricsAddr, ProbeAddr, PprofAddr listener.Address
+	Metrics                           *Metrics
 	// LeaderElection lets several processes run of which one works. The lease is
 	// kept in Namespace under LeaseName.
 	LeaderElection bool
@@ -58,10 +56,13 @@ func Run(ctx context.Context, o Options, parts ...Setup) error {
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
-	if err := addProbes(ctx, mgr, o); err != nil {
+	if err := addProbes(mgr, o); err != nil {
 		return err
 	}
-	if err := addMetrics(ctx, mgr, o); err != nil {
+	if err := addMetrics(mgr, o); err != nil {
+		return err
+	}
+	if err := o.serve(mgr, pages{"profiles", o.PprofAddr, profiles()}); err != nil {
 		return err
 	}
 	for _, part := range parts {
@@ -85,8 +86,8 @@ func (o Options) managerOptions() ctrl.Options {
 		// What the library says of its own comings and goings is for debugging.
 		Logger:                        o.Log.V(1),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress:        "0", // this package serves both itself
-		PprofBindAddress:              o.PprofAddr,
+		HealthProbeBindAddress:        "0", // this package serves all of them itself
+		PprofBindAddress:              "0",
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              o.LeaseName,
 		LeaderElectionNamespace:       o.Namespace,
@@ -99,53 +100,34 @@ func (o Options) managerOptions() ctrl.Options {
 
 // addProbes serves the probes from the first moment, before the API server has
 // answered, on every replica.
-func addProbes(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	return o.serve(ctx, mgr, pages{Probes, o.ProbeAddr, probes(o.Ready)})
+func addProbes(mgr ctrl.Manager, o Options) error {
+	return o.serve(mgr, pages{"probes", o.ProbeAddr, probes(o.Ready)})
 }
 
 // pages are what one address serves.
 type pages struct {
-	name, address string
-	handler       http.Handler
+	name    string
+	address listener.Address
+	handler http.Handler
 }
 
-// ListenError is an address that can't be listened on, most often because its port is in use.
-type ListenError struct {
-	// Pages are what would be served: Probes or MetricPages.
-	Pages, Address string
-	Err            error
-}
-
-// What addresses serve.
-const (
-	Probes      = "probes"
-	MetricPages = "metrics"
-)
-
-func (e *ListenError) Error() string {
-	return fmt.Sprintf("listen for %s on %s: %v", e.Pages, e.Address, e.Err)
-}
-
-func (e *ListenError) Unwrap() error { return e.Err }
-
-func (o Options) serve(ctx context.Context, mgr ctrl.Manager, p pages) error {
-	if p.address == "0" {
+func (o Options) serve(mgr ctrl.Manager, p pages) error {
+	if p.address.Value == "0" || p.address.Value == "" {
 		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.address)
+	open, err := p.address.Listen(p.name)
 	if err != nil {
-		err = &ListenError{Pages: p.name, Address: p.address, Err: err}
 		if o.Unserved == nil {
 			return err
 		}
 		o.Unserved(err)
 		return nil
 	}
-	o.Log.Info(p.name+" are served", "address", listener.Addr().String())
+	o.Log.Info(p.name+" are served", "address", open.Addr().String())
 	timeout := 2 * time.Second
 	return mgr.Add(&manager.Server{
 		Name:            p.name,
-		Listener:        listener,
+		Listener:        open,
 		Server:          &http.Server{Handler: p.handler, ReadHeaderTimeout: 10 * time.Second},
 		ShutdownTimeout: &timeout,
 	})

@@ -208,7 +208,7 @@ func TestViews(t *testing.T) {
 	p := d.get(t, "/workload/shop/deploy/web")
 	shows(t, p.body, "revisions cannot be read: no revisions for you", "get secrets/lockstep-installation-key in lockstep-system", `id="action-hold"`)
 	lacks(t, p.body, `id="action-roll"`)
-	if p.namespace != "shop" || p.title != "deployment/web in shop" {
+	if p.namespace != "shop" || p.title != "deployment/web in namespace shop" {
 		t.Errorf("the page is %q in %q", p.title, p.namespace)
 	}
 	shows(t, d.get(t, "/source/shop/configmap/app").body, "<h1>configmap/app", `id="action-hold"`)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
@@ -88,5 +89,5 @@ func (s *Server) viewSource(ctx context.Context, r request) (page, error) {
 		v.Actions.All = possible(sourceActions(namespace, explained.Source), held, held || explained.Hidden != "")
 	}
 	s.grants.check(ctx, v.Actions.All, func(*action) []access.Permission { return onObject(ofSources(id.Kind), namespace, id.Name) })
-	return page{title: explained.Source + " in " + namespace, namespace: namespace, body: sourcePage(v)}, nil
+	return page{title: objectname.In(explained.Source, namespace), namespace: namespace, body: sourcePage(v)}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
@@ -184,5 +185,5 @@ func (s *Server) viewWorkload(ctx context.Context, r request) (page, error) {
 		}
 		return onObject(access.ToKind(kind, access.Permission{}), namespace, at.Name)
 	})
-	return page{title: explained.Workload + " in " + namespace, namespace: namespace, body: workloadPage(v)}, nil
+	return page{title: objectname.In(explained.Workload, namespace), namespace: namespace, body: workloadPage(v)}, nil
 }

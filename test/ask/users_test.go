@@ -187,7 +187,7 @@ func TestUnknownWorkload(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.CreateApp(t)
-	if stdout, stderr, code := s.ask(t, "explain", "deployment/wbe"); code != 1 || stdout != "" || !strings.Contains(stderr, "deployment/wbe not found in namespace "+s.Namespace+"; did you mean deployment/web?") {
+	if stdout, stderr, code := s.ask(t, "explain", "deployment/wbe"); code != 1 || stdout != "" || !strings.Contains(stderr, "deployment/wbe in namespace "+s.Namespace+" not found; did you mean deployment/web?") {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
 }

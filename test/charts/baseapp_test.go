@@ -239,11 +239,14 @@ func TestNamesThatTheChartUses(t *testing.T) {
 		t.Errorf("the pod has the labels %v", at(t, r, "spec", "template", "metadata", "labels"))
 	}
 	wantAdvice(t, map[string]string{
-		"service: {url: web.example.org}":       "'url' not allowed",
+		"service: {url: web.example.org}":       "service.url is not a value of this chart: use annotations, enabled, ports, type",
 		`terminationGracePeriodSeconds: "30"`:   "'/terminationGracePeriodSeconds': got string, want integer",
 		"tags: [a]":                             "'/tags': got array, want object",
-		"image: {digest: abc}":                  "'/image/digest'",
+		"image: {digest: abc}":                  `image.digest is "abc": set a digest: sha256:, followed by 64 hexadecimal digits, or leave it empty`,
 		"configmapAttacher: {timeout: 30}":      "'/configmapAttacher/timeout': got number, want string",
+		"configmapAttacher: {timeout: soon}":    `configmapAttacher.timeout is "soon": set a duration, such as 30s or 5m`,
+		"configmapsMountPath: etc":              `configmapsMountPath is "etc": set an absolute path, such as /etc/config`,
+		"replicas: many":                        `replicas is "many": set a whole number, such as 2`,
 		"configmaps: {cm: {use: by the app}}":   "'/configmaps/cm/use'",
 		`configmaps: {cm: {templated: "yes"}}`:  "'/configmaps/cm/templated'",
 		"configmaps: {cm: {data: {a: b}}}":      "configmaps.cm.data isn't a known name: use kv_data or raw_data",

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,11 +16,12 @@ import (
 )
 
 // TestSchemaKnowsEveryValue: a value that the schema does not know is not checked,
-// and one that only the schema knows has no effect.
+// and one that only the schema knows has no effect. The templates refuse a name that neither knows, with
+// the known ones.
 func TestSchemaKnowsEveryValue(t *testing.T) {
 	t.Parallel()
 	h := helmtest.New(t, "")
-	for chart, open := range map[string][]string{"app": openParts(), "lockstep": nil} {
+	for chart, open := range map[string][]string{"app": openParts(), "lockstep": {"extraEnv.*."}} {
 		t.Run(chart, func(t *testing.T) {
 			t.Parallel()
 			var values, schema map[string]any
@@ -28,24 +30,46 @@ func TestSchemaKnowsEveryValue(t *testing.T) {
 			for _, own := range []string{"global", "enabled", "tags"} {
 				values[own] = nil // Helm's own: a parent chart sets them
 			}
-			compare(t, open, "", values, schema)
-			checkNames(t, schema)
+			compare(t, "", values, schema)
+			known := map[string][]string{}
+			closedParts(open, "", schema, known)
+			if diff := cmp.Diff(known, knownNames(t, h.Chart(chart))); diff != "" {
+				t.Errorf("known names of the templates (-schema +templates):\n%s", diff)
+			}
 		})
 	}
 }
 
-// checkNames: an unknown name at the top is refused with the known ones.
-func checkNames(t *testing.T, schema map[string]any) {
+// knownNames are those that the chart's templates accept, by the path of their map.
+func knownNames(t *testing.T, chart string) map[string][]string {
 	t.Helper()
-	if schema["additionalProperties"] != false {
-		return
+	text, err := os.ReadFile(filepath.Join(chart, "templates", "_checkvalues.tpl"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	var known []any
-	for _, name := range slices.Sorted(maps.Keys(schema["properties"].(map[string]any))) {
-		known = append(known, name)
+	_, rest, _ := strings.Cut(string(text), ".known\" -}}\n")
+	table, _, found := strings.Cut(rest, "{{- end -}}")
+	known := map[string][]string{}
+	if err := yaml.Unmarshal([]byte(table), &known); err != nil || !found {
+		t.Fatalf("the known names are %q, error %v", table, err)
 	}
-	if diff := cmp.Diff(map[string]any{"enum": known}, schema["propertyNames"]); diff != "" {
-		t.Errorf("propertyNames (-want +got):\n%s", diff)
+	return known
+}
+
+// closedParts are the names of each map of the schema, without the open parts.
+func closedParts(openParts []string, path string, schema map[string]any, into map[string][]string) {
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		if !slices.Contains(openParts, path+".") {
+			into[path] = slices.Sorted(maps.Keys(properties))
+		}
+		for name, part := range properties {
+			closedParts(openParts, strings.TrimPrefix(path+"."+name, "."), part.(map[string]any), into)
+		}
+	}
+	for _, all := range []string{"items", "additionalProperties"} {
+		if part, ok := schema[all].(map[string]any); ok {
+			closedParts(openParts, path+".*", part, into)
+		}
 	}
 }
 
@@ -63,16 +87,13 @@ func read(t *testing.T, file string, decode func([]byte, any) error, into any) {
 // openParts are those of base-app, which had no schema: its users have values of
 // their own there, for templates in their files. At the top a template refuses them, unless they are allowed.
 func openParts() []string {
-	return []string{"", "image.", "rollout.", "configmapAttacher.", "rbac."}
+	return []string{".", "image.", "rollout.", "configmapAttacher.", "rbac.", "configmaps.*.", "ports.*."}
 }
 
 // compare walks down the parts whose properties the schema lists.
-func compare(t *testing.T, openParts []string, path string, values, schema map[string]any) {
+func compare(t *testing.T, path string, values, schema map[string]any) {
 	t.Helper()
 	properties, _ := schema["properties"].(map[string]any)
-	if open := slices.Contains(openParts, path); open == (schema["additionalProperties"] == false) {
-		t.Errorf("%q: additionalProperties is %v", path, schema["additionalProperties"])
-	}
 	for name := range properties {
 		if _, known := values[name]; !known {
 			t.Errorf("%s%s is in the schema and not in values.yaml", path, name)
@@ -84,7 +105,7 @@ func compare(t *testing.T, openParts []string, path string, values, schema map[s
 			t.Errorf("%s%s is in values.yaml and not in the schema", path, name)
 		}
 		if inner, ok := value.(map[string]any); ok && part["properties"] != nil {
-			compare(t, openParts, path+name+".", inner, part)
+			compare(t, path+name+".", inner, part)
 		}
 	}
 }

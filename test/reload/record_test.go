@@ -109,7 +109,7 @@ func TestRecordCannotBeRead(t *testing.T) {
 		if kept := s.stored(t, "unreadable."+deploy+"_"+s.Namespace+"_"+name); kept != "{torn" {
 			t.Errorf("what could not be read of %s was not kept: %q", name, kept)
 		}
-		if want := "read the record of Deployment/" + s.Namespace + "/" + name; !strings.Contains(c.Stderr(), want) {
+		if want := "read the record of deployment/" + name + " in namespace " + s.Namespace; !strings.Contains(c.Stderr(), want) {
 			t.Errorf("the log does not say %q", want)
 		}
 	}

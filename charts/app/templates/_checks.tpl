@@ -2,6 +2,8 @@
 {{- define "app.check" -}}
 {{- $v := .Values -}}
 {{- include "app.checkNames" . -}}
+{{- include "app.checkKnown" . -}}
+{{- include "app.checkForms" . -}}
 {{- if not $v.appName -}}
 {{- fail "\n\nappName is empty: set it to the name of your application, for example --set appName=web" -}}
 {{- end -}}

@@ -4,10 +4,10 @@
 {{- $defaults := dict "images.cloudIdentityNamespaces" (list "*") "admissionPolicy.deniedNamespaces" (list "kube-system") -}}
 {{- range $switch, $values := include "lockstep.needs" . | fromYaml -}}
 {{- range $values -}}
-{{- $value := include "lockstep.valueAt" (dict "values" $all "path" .) | fromJson -}}
-{{- $on := include "lockstep.valueAt" (dict "values" $all "path" $switch) | fromJson -}}
-{{- if and $value.is (not $on.is) (ne (toJson $value.is) (get $defaults . | toJson)) -}}
-{{- $without := ternary (printf "%s=false" .) (printf "leave %s empty" .) (kindIs "bool" $value.is) -}}
+{{- $value := include "lockstep.at" (dict "values" $all "path" .) | fromJsonArray | first -}}
+{{- $on := include "lockstep.at" (dict "values" $all "path" $switch) | fromJsonArray | first -}}
+{{- if and $value.value (not $on.value) (ne (toJson $value.value) (get $defaults . | toJson)) -}}
+{{- $without := ternary (printf "%s=false" .) (printf "leave %s empty" .) (kindIs "bool" $value.value) -}}
 {{- fail (printf "\n\n%s needs %s: set %s=true, or %s" . $switch $switch $without) -}}
 {{- end -}}
 {{- end -}}
@@ -26,13 +26,4 @@ images.webhook.enabled: [images.webhook.secretName, networkPolicy.webhookFrom]
 networkPolicy.enabled: [networkPolicy.metricsFrom, networkPolicy.webhookFrom, networkPolicy.egress]
 admissionPolicy.enabled: [admissionPolicy.deniedNamespaces]
 serviceAccount.create: [serviceAccount.annotations]
-{{- end -}}
-
-{{/* lockstep.valueAt is the value at a path such as images.webhook.enabled, as JSON: {"is": true}. */}}
-{{- define "lockstep.valueAt" -}}
-{{- $value := .values -}}
-{{- range splitList "." .path -}}
-{{- $value = get $value . -}}
-{{- end -}}
-{{- dict "is" $value | toJson -}}
 {{- end -}}

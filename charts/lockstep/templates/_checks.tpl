@@ -1,10 +1,11 @@
 {{/*
 lockstep.check fails, with a solution, for values that can't become a working installation.
-The schema rejects unknown names and lists the known ones at the top. For durations, it could show only a regular expression.
+The schema rejects missing values and wrong types. The forms of texts and the known names are in _checkvalues.tpl.
 */}}
 {{- define "lockstep.check" -}}
 {{- include "lockstep.checkEnabled" . -}}
-{{- include "lockstep.checkDurations" . -}}
+{{- include "lockstep.checkKnown" . -}}
+{{- include "lockstep.checkForms" . -}}
 {{- include "lockstep.checkImage" . -}}
 {{- include "lockstep.checkScope" . -}}
 {{- include "lockstep.checkNeeds" . -}}

@@ -147,7 +147,7 @@ func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("list the sources of %s/%s: %w", p.Kind, p.Name, err)
+			return fmt.Errorf("list the sources that match %s: %w", input.ID(p), err)
 		}
 		if s, err := l.slim(o, before); err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 )
 
 // Key names one workload of the cluster.
@@ -14,9 +16,14 @@ type Key struct {
 	Name      string
 }
 
-// String is the form of logs: "Deployment/shop/web". Commands write "deployment/web", and the namespace
-// beside it.
-func (k Key) String() string {
+// String is the name in a sentence: "deployment/web in namespace shop".
+func (k Key) String() string { return objectname.Full(k.GroupKind, k.Namespace, k.Name) }
+
+// Short is the name beside its namespace: "deployment/web".
+func (k Key) Short() string { return objectname.Short(k.GroupKind, k.Name) }
+
+// Log is the value of a structured log's attribute: "Deployment/shop/web".
+func (k Key) Log() string {
 	return k.Kind + "/" + k.Namespace + "/" + k.Name
 }
 

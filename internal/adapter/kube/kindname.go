@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 )
 
 // FindKind finds a kind as kubectl does: by "deployment", "deployments", "deploy" or
@@ -69,22 +71,13 @@ func (k Kind) String() string {
 
 // Name is the kind's name for users: "deployment", "statefulset.apps.kruise.io".
 func (k Kind) Name() string {
-	return strings.ToLower(k.Kind) + k.suffix()
+	return objectname.Kind(k.GroupKind())
 }
 
 // ResourceName is the kind's resource for users: "deployments in shop",
 // "statefulsets.apps.kruise.io".
 func (k Kind) ResourceName(namespace string) string {
-	return inNamespace(strings.ToLower(k.Kind)+"s"+k.suffix(), namespace)
-}
-
-// suffix is the group of a custom kind. A default kind may have the same name, and readiness,
-// permissions and metrics must distinguish the two.
-func (k Kind) suffix() string {
-	if k.Group == "" || !k.Custom {
-		return ""
-	}
-	return "." + k.Group
+	return inNamespace(strings.ToLower(k.Kind)+"s"+objectname.Suffix(k.GroupKind()), namespace)
 }
 
 // ResourceName is a resource for users: "configmaps", "secrets in shop".

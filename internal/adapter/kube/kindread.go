@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/health"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 )
 
 // StartsPods reports whether the kind keeps starting new pods, which read new content without a
@@ -60,7 +61,7 @@ func (k Kind) Read(object any) (client.Object, error) {
 	case untyped && k.Typed.Object != nil:
 		typed := k.Typed.Object()
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
-			return nil, fmt.Errorf("read %s %s/%s: %w", k.Kind, o.GetNamespace(), o.GetName(), err)
+			return nil, fmt.Errorf("read %s: %w", objectname.Full(k.GroupKind(), o.GetNamespace(), o.GetName()), err)
 		}
 		return typed, nil
 	case untyped:

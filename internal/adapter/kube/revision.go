@@ -82,7 +82,7 @@ func storedTemplate(o client.Object) (*corev1.PodTemplateSpec, error) {
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(o.(*appsv1.ControllerRevision).Data.Raw, &data); err != nil {
-		return nil, fmt.Errorf("read the template of ControllerRevision %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+		return nil, fmt.Errorf("read the template of controllerrevision/%s in namespace %s: %w", o.GetName(), o.GetNamespace(), err)
 	}
 	return &data.Spec.Template, nil
 }

@@ -180,7 +180,7 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 // template without sources: the record keeps the delivered versions.
 func (w *Workload) withoutLender() *Workload {
 	alone := *w
-	alone.Problem = fmt.Sprintf("%s %s, whose template it uses, does not exist, or its kind is not followed", w.Borrows.Kind, w.Borrows.Name)
+	alone.Problem = fmt.Sprintf("%s, whose template it uses, does not exist, or its kind is not followed", w.Borrows)
 	return &alone
 }
 

@@ -151,17 +151,17 @@ func (f *follower) setWorkload(o client.Object) error {
 func (f *follower) unknown(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
-		return fmt.Errorf("get %s %s in namespace %s: %w", f.key.Kind, f.key.Name, f.key.Namespace, err)
+		return fmt.Errorf("get %s: %w", f.key, err)
 	}
 	if details := status.Status().Details; details == nil || details.Name == "" {
-		return fmt.Errorf("get %s %s: the cluster doesn't know the kind %s in %s", f.key.Kind, f.key.Name, f.key.Kind, f.key.Group)
+		return fmt.Errorf("get %s: the cluster doesn't know the kind %s in %s", f.key, f.key.Kind, f.key.Group)
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if apierrors.IsNotFound(f.client.Get(ctx, types.NamespacedName{Name: f.key.Namespace}, namespace)) {
-		return fmt.Errorf("get %s %s: there is no namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)
+		return fmt.Errorf("get %s: there is no namespace %s", f.key.Short(), f.key.Namespace)
 	}
-	return MissingError{fmt.Errorf("get %s %s: it does not exist in namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)}
+	return MissingError{fmt.Errorf("get %s: it does not exist", f.key)}
 }
 
 // MissingError means that the workload does not exist, in a namespace that does.
@@ -241,7 +241,7 @@ func (f *follower) workloadEvent(event watch.Event, open bool) error {
 		return err
 	}
 	if event.Type == watch.Deleted {
-		return fmt.Errorf("%s %s was deleted meanwhile", f.key.Kind, f.key.Name)
+		return fmt.Errorf("%s was deleted meanwhile", f.key)
 	}
 	return f.setWorkload(o)
 }

@@ -30,7 +30,8 @@ func share(workers int) int { return max(1, workers/4) }
 // Key identifies a reconciled object.
 type Key interface {
 	comparable
-	fmt.Stringer
+	// Log is the key as the value of a log attribute.
+	Log() string
 }
 
 // Options of a loop.
@@ -64,7 +65,7 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 			if key == nil {
 				return o.Log.V(1)
 			}
-			return o.Log.V(1).WithValues(o.About, (*key).String())
+			return o.Log.V(1).WithValues(o.About, (*key).Log())
 		},
 	})
 	if err != nil {

@@ -52,4 +52,4 @@ func TestTurnsLeaveWorkers(t *testing.T) {
 
 type name string
 
-func (n name) String() string { return string(n) }
+func (n name) Log() string { return string(n) }

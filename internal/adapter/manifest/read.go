@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 )
 
 // Stdin is the name for the standard input.
@@ -32,6 +34,12 @@ type Object struct {
 	Line int
 
 	lines lines
+}
+
+// Called is the object's name beside its namespace: "deployment/web". One without a name has the
+// prefix of its generated names.
+func (o Object) Called() string {
+	return objectname.Short(o.GroupVersionKind().GroupKind(), cmp.Or(o.GetName(), o.GetGenerateName()))
 }
 
 // Error is a file that isn't a manifest, with the place.

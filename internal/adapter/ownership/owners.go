@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 )
 
 // ObjectKey names a ConfigMap or Secret of the cluster.
@@ -20,9 +21,9 @@ type ObjectKey struct {
 	Source    input.ID
 }
 
-// String is the form for users: "configmap/web-3fa9c1d2e4 in shop".
+// String is the form for users: "configmap/web-3fa9c1d2e4 in namespace shop".
 func (k ObjectKey) String() string {
-	return k.Source.String() + " in " + k.Namespace
+	return objectname.In(k.Source.String(), k.Namespace)
 }
 
 // AddOwners adds owners to an object and keeps the existing ones: the list's merge key is the

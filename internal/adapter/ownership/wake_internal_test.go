@@ -37,7 +37,7 @@ func TestALargeRevisionWakesItsNamespace(t *testing.T) {
 	for _, change := range [][2]*lineage.Holder{{nil, h}, {h, nil}} {
 		woken = nil
 		w.holderChanged(change[0], change[1])
-		if slices.Sort(woken); !slices.Equal(woken, []string{"configmap/app in shop", "secret/app in shop"}) {
+		if slices.Sort(woken); !slices.Equal(woken, []string{"configmap/app in namespace shop", "secret/app in namespace shop"}) {
 			t.Errorf("from %v to %v wakes %q, want both objects of its namespace", change[0], change[1], woken)
 		}
 	}

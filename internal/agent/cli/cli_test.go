@@ -72,7 +72,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"bad layout":              {append(good, "--layout=tree"), `layout "tree": want links, exchange or files`},
 		"bad name":                {append(good, "--configmap=a/b/c"), `configmap "a/b/c": want NAME or NAMESPACE/NAME`},
 		"bad selector":            {append(good, "--selector=a in (b"), "label selector"},
-		"bad health address":      {append(good, "--health-addr=8080"), `health address "8080"`},
+		"bad health address":      {append(good, "--health-addr=8080"), `--health-addr "8080": want host:port or :port`},
 		"bad confirm":             {append(good, "--confirm=metric:x@http://h/"), "confirm metric"},
 		"confirm without a URL":   {append(good, "--confirm=metric:x>before"), "add a URL, such as"},
 		"compared, never told":    {append(good, "--confirm=metric:x>before@http://h/"), "add a --notify"},

@@ -74,7 +74,7 @@ func (f *flags) bind(fs *pflag.FlagSet) {
 	f.bindApplication(fs)
 	f.bindHTTP(fs)
 	f.bindTiming(fs)
-	fs.StringVar(&f.base.HealthAddr, "health-addr", "", "serve /healthz, /readyz, /startupz and /metrics on this address, for example :8080")
+	fs.StringVar(&f.base.Health.Value, "health-addr", "", "serve /healthz, /readyz, /startupz and /metrics on this address, for example :8080")
 	fs.StringVar(&f.install, "install", "", "copy this program into a directory and exit")
 	fs.StringVar(&f.log.format, "log-format", "text", "text or json")
 	fs.StringVar(&f.logLevel, "log-level", "info", "minimum level to log: debug, info, warn or error")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/process"
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 )
 
 // Kube configures access to the API server. The zero value means in-cluster access with the
@@ -78,9 +78,9 @@ type Config struct {
 	App              App
 	// Child is the application in subprocess mode; no arguments mean none.
 	Child process.ChildOptions
-	// HealthAddr is where probes and metrics are served; empty means nowhere. HealthOptional
+	// Health is where probes and metrics are served; an empty value means nowhere. HealthOptional
 	// lets the agent run without them when the port is taken.
-	HealthAddr     string
+	Health         listener.Address
 	HealthOptional bool
 	// Log is a predecessor's log format; an empty format means the command line's own.
 	Log Log
@@ -102,6 +102,7 @@ func Default() Config {
 			HTTP:         httpcall.Options{Method: "POST", Timeout: 10 * time.Second},
 			CheckTimeout: 30 * time.Second, CommandTimeout: 30 * time.Second, ConfirmTimeout: 30 * time.Second,
 		},
+		Health: listener.Address{Setting: "--health-addr"},
 		Child:  process.ChildOptions{StopSignal: 15, Grace: 25 * time.Second},
 		Rescan: time.Minute, Poll: 5 * time.Second,
 	}
@@ -177,10 +178,8 @@ func (c Config) Validate() error {
 			mistakes = append(mistakes, errors.New("--once exits after publishing and doesn't start a command: omit --once or the command after --"))
 		}
 	}
-	if c.HealthAddr != "" {
-		if _, _, err := net.SplitHostPort(c.HealthAddr); err != nil {
-			mistakes = append(mistakes, fmt.Errorf("health address %q: want host:port or :port", c.HealthAddr))
-		}
+	if c.Health.Value != "" {
+		mistakes = append(mistakes, c.Health.Check())
 	}
 	return errors.Join(mistakes...)
 }

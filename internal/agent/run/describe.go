@@ -32,8 +32,8 @@ func (c Config) Describe() []Step {
 		return append(steps, Step{"end", "after the first set, without notifying the application"})
 	}
 	steps = append(steps, c.describeApplication()...)
-	if c.HealthAddr != "" {
-		steps = append(steps, Step{"serve", "/healthz, /readyz, /startupz and /metrics on " + c.HealthAddr})
+	if c.Health.Value != "" {
+		steps = append(steps, Step{"serve", "/healthz, /readyz, /startupz and /metrics on " + c.Health.Value})
 	}
 	return steps
 }

@@ -180,7 +180,7 @@ func (r *runner) run(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel()
-	stopHealth, err := r.serveHealth(ctx, &helpers)
+	stopHealth, err := r.serveHealth(&helpers)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func TestValidate(t *testing.T) {
 			why: "there is nobody to signal",
 			set: func(c *Config) { c.Directories, c.App.Notify = []string{"/a"}, []string{"signal:HUP"} }, wantErr: "there is no child to signal",
 		},
-		"address": {why: "a mistake shows at the start", set: func(c *Config) { c.Directories, c.HealthAddr = []string{"/a"}, "8080" }, wantErr: `health address "8080"`},
+		"address": {why: "a mistake shows at the start", set: func(c *Config) { c.Directories, c.Health.Value = []string{"/a"}, "8080" }, wantErr: `--health-addr "8080": want host:port or :port`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := Default()
@@ -191,10 +191,10 @@ func TestAHealthPortThatIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	for optional, want := range map[bool]string{true: "", false: "serve probes on " + taken.Addr().String()} {
+	for optional, want := range map[bool]string{true: "", false: "listen for probes on " + taken.Addr().String() + ": bind: address already in use; change --health-addr"} {
 		config := Default()
 		config.Directories, config.Volume.Root, config.Sync.Once = []string{t.TempDir()}, filepath.Join(t.TempDir(), "config"), true
-		config.HealthAddr, config.HealthOptional = taken.Addr().String(), optional
+		config.Health.Value, config.HealthOptional = taken.Addr().String(), optional
 		write(t, filepath.Join(config.Directories[0], "a"), "1")
 		log := &output{}
 		err := Run(t.Context(), config, slog.New(slog.NewTextHandler(log, nil)), time.Now)
@@ -331,7 +331,7 @@ func TestInstall(t *testing.T) {
 // Probes are served as long as the agent runs.
 func TestProbes(t *testing.T) {
 	config := Default()
-	config.Directories, config.Volume.Root, config.HealthAddr = []string{t.TempDir()}, filepath.Join(t.TempDir(), "config"), "127.0.0.1:0"
+	config.Directories, config.Volume.Root, config.Health.Value = []string{t.TempDir()}, filepath.Join(t.TempDir(), "config"), "127.0.0.1:0"
 	write(t, filepath.Join(config.Directories[0], "a"), "1")
 	log := &output{}
 	ctx, cancel := context.WithCancel(t.Context())

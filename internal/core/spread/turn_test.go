@@ -74,9 +74,9 @@ func TestStopped(t *testing.T) {
 		want      string
 	}{
 		"Nobody": {"it failed nowhere", nil, 1, ""},
-		"One":    {"one failure is enough", []string{a}, 1, "failed on deployment/a in shop"},
+		"One":    {"one failure is enough", []string{a}, 1, "failed on deployment/a in namespace shop"},
 		"Below":  {"the threshold isn't reached", []string{a, b}, 3, ""},
-		"Two":    {"the threshold is reached", []string{b, a}, 2, "failed on deployment/a in shop and 1 more"},
+		"Two":    {"the threshold is reached", []string{b, a}, 2, "failed on deployment/a in namespace shop and 1 more"},
 		"Never":  {"stops are switched off", []string{a, b}, 0, ""},
 	} {
 		if got := spread.Stopped(tc.failed, tc.threshold); got != tc.want {

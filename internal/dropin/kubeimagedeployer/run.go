@@ -36,6 +36,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/notice"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -99,9 +100,10 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	log.Info("running as a replacement for kube-image-deployer", "watchKey", o.Words.Key, "namespace", o.Namespace, "platform", o.Words.Platform,
 		"interval", o.Interval.String(), "ttl", o.TTL.String(), "slack", p.slack != nil)
 	err = server.Run(ctx, server.Options{
-		Config: config, Log: log, MetricsAddr: o.MetricsAddr, ProbeAddr: o.ProbeAddr, Metrics: p.metrics, LeaseDuration: 15 * time.Second, Ready: p.ready,
+		Config: config, Log: log, Metrics: p.metrics, LeaseDuration: 15 * time.Second, Ready: p.ready,
+		MetricsAddr: listener.Address{Value: o.MetricsAddr, Setting: "METRICS_ADDR"}, ProbeAddr: listener.Address{Value: o.ProbeAddr, Setting: "PROBE_ADDR"},
 		Unserved: func(err error) {
-			log.Error(err, "cannot serve a port, and everything else works; set METRICS_ADDR or PROBE_ADDR to a free address, or to 0 for none")
+			log.Error(err, "cannot serve a port, and everything else works; 0 listens nowhere")
 		},
 	}, p.setup)
 	p.slack.Flush(ctx)

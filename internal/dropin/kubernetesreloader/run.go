@@ -35,6 +35,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -78,7 +79,8 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	p.notifier = env.Notifier(log, p.metrics)
 	log.Info("running as a replacement for kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
 	err = server.Run(ctx, server.Options{
-		Config: config, Log: log, MetricsAddr: fmt.Sprintf(":%d", o.Port), ProbeAddr: "0", Metrics: p.metrics, LeaseDuration: 15 * time.Second,
+		Config: config, Log: log, Metrics: p.metrics, LeaseDuration: 15 * time.Second,
+		MetricsAddr: listener.Address{Value: fmt.Sprintf(":%d", o.Port), Setting: "--port"},
 	}, p.setup)
 	p.notifier.Flush(ctx)
 	return err

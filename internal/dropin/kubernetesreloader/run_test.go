@@ -1,15 +1,21 @@
 package kubernetesreloader
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/listener"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 func TestRefusal(t *testing.T) {
@@ -114,5 +120,23 @@ func TestReloaderConfig(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want.String())
 			}
 		})
+	}
+}
+
+// TestTakenPort: the error names this program's own flag.
+func TestTakenPort(t *testing.T) {
+	t.Parallel()
+	taken, err := listener.Address{Value: ":0"}.Listen("metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	var stderr bytes.Buffer
+	code := Run(t.Context(), []string{"--server", "https://127.0.0.1:1", "--token", "t", "--namespace", "shop", "--configmap", "state", "--port", port}, run.Environment{
+		Stdout: io.Discard, Stderr: &stderr, Lookup: func(string) (string, bool) { return "", false }, Now: time.Now,
+	})
+	if want := "Error: listen for metrics on :" + port + ": bind: address already in use; change --port\n"; code != 1 || stderr.String() != want {
+		t.Errorf("exit code %d, %q, want %q", code, stderr.String(), want)
 	}
 }

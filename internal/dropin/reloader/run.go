@@ -28,6 +28,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/notice"
 	"github.com/lockstep-dev/lockstep/internal/feature/reloader"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -89,9 +90,6 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	for _, n := range p.notifiers() {
 		n.Flush(ctx)
 	}
-	if _, taken := errors.AsType[*server.ListenError](err); taken {
-		return fmt.Errorf("%w; name another address with --metrics-addr", err)
-	}
 	return err
 }
 
@@ -143,12 +141,12 @@ func (p *parts) answered(status int, body []byte) {
 // server is how the parts run. Under --enable-ha all replicas watch, and one works.
 func (p *parts) server(config *rest.Config) server.Options {
 	o := server.Options{
-		Config: config, Log: p.log, MetricsAddr: p.options.Process.MetricsAddr, ProbeAddr: "0", Metrics: p.metrics,
+		Config: config, Log: p.log, MetricsAddr: listener.Address{Value: p.options.Process.MetricsAddr, Setting: "--metrics-addr"}, Metrics: p.metrics,
 		LeaderElection: p.options.Process.HA, Namespace: p.options.PodNamespace, LeaseName: leaseName, Identity: p.options.PodName,
 		LeaseDuration: 15 * time.Second,
 	}
 	if p.options.Process.Pprof {
-		o.PprofAddr = p.options.Process.PprofAddr
+		o.PprofAddr = listener.Address{Value: p.options.Process.PprofAddr, Setting: "--pprof-addr"}
 	}
 	return o
 }

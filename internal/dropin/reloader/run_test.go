@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"github.com/lockstep-dev/lockstep/internal/listener"
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
@@ -132,11 +133,11 @@ func TestServer(t *testing.T) {
 	if !got.LeaderElection || got.LeaseName != "stakater-reloader-lock" || got.Namespace != "ops" || got.Identity != "reloader-7" || got.LeaseDuration != 15*time.Second {
 		t.Errorf("the lease %s/%s of %q for %s", got.Namespace, got.LeaseName, got.Identity, got.LeaseDuration)
 	}
-	if got.MetricsAddr != ":9090" || got.PprofAddr != "" {
+	if got.MetricsAddr != (listener.Address{Value: ":9090", Setting: "--metrics-addr"}) || got.PprofAddr.Value != "" {
 		t.Errorf("metrics at %q, profiles at %q", got.MetricsAddr, got.PprofAddr)
 	}
 	o.Process.Pprof = true
-	if got := (&parts{options: o}).server(nil); got.PprofAddr != ":6060" {
+	if got := (&parts{options: o}).server(nil); got.PprofAddr != (listener.Address{Value: ":6060", Setting: "--pprof-addr"}) {
 		t.Errorf("profiles at %q", got.PprofAddr)
 	}
 }

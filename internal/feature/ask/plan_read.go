@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 )
 
 // readNamespaces reads the current state of the objects' namespaces. It fails when nothing
@@ -197,7 +197,7 @@ func (p *planner) addApplied(o manifest.Object, live *unstructured.Unstructured,
 		return p.addWorkload(kind, live, applied)
 	case unseen:
 		p.hidesNamespace = true
-		p.note(fmt.Sprintf("namespace/%s is not visible to you, and is ignored", o.GetName()))
+		p.note(o.Called() + " is not visible to you, and is ignored")
 		return nil
 	}
 	return p.addNamespace(applied)
@@ -215,7 +215,7 @@ func (p *planner) live(ctx context.Context, o manifest.Object) (*unstructured.Un
 		p.note(fmt.Sprintf("the cluster doesn't know the kind %s of %s", o.GetKind(), o.GetAPIVersion()))
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read %s/%s in namespace %s: %w", strings.ToLower(o.GetKind()), o.GetName(), o.GetNamespace(), err)
+		return nil, fmt.Errorf("read %s: %w", objectname.In(o.Called(), o.GetNamespace()), err)
 	}
 	return found, nil
 }

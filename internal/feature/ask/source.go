@@ -8,11 +8,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/sorting"
@@ -108,7 +110,7 @@ func ExplainSource(s Source) SourceExplanation {
 		e.WrittenBy, e.WrittenAt = writer.Manager, known(writer.At)
 	}
 	for _, owner := range s.Object.OwnerReferences {
-		e.Owners = append(e.Owners, strings.ToLower(owner.Kind)+"/"+owner.Name)
+		e.Owners = append(e.Owners, objectname.Short(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind(), owner.Name))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Object.Annotations)) {
 		if (settings.Native{}).Knows(key, nil) {
@@ -143,7 +145,7 @@ func (s *Source) user(key kube.Key, entry *record.Entry) SourceUser {
 	given := entry.Inputs[s.ID]
 	on := inputOnRecord(s.ID, given)
 	u := SourceUser{
-		Workload: nameAmong(s.Kinds, key), Delivered: on.Delivered, Current: on.Current,
+		Workload: key.Short(), Delivered: on.Delivered, Current: on.Current,
 		State: s.Fleet.State(onRecord(*entry), key, true, false),
 	}
 	now, is := s.now(given.Version)
@@ -179,14 +181,6 @@ func (s *Source) now(onRecord fingerprint.Version) (now fingerprint.Version, is 
 		}
 	}
 	return fingerprint.Version{}, false
-}
-
-// nameAmong is a workload's display name.
-func nameAmong(kinds []kube.Kind, key kube.Key) string {
-	if kind, found := kindAmong(kinds, key); found {
-		return kind.Name() + "/" + key.Name
-	}
-	return strings.ToLower(key.GroupKind.String()) + "/" + key.Name
 }
 
 // kindAmong is a workload's kind: a default one, or one of the controller's, as far as they are

@@ -197,11 +197,10 @@ func (v Serves) nameOf(id, namespace string) string {
 	if err != nil {
 		return id
 	}
-	name := nameAmong(v.Kinds, key)
 	if key.Namespace != namespace {
-		name += " in " + key.Namespace
+		return key.String()
 	}
-	return name
+	return key.Short()
 }
 
 // ofWorkload are the inputs on their way that the workload waits for, or gets now.
@@ -265,7 +264,7 @@ func (l *lineup) resumable(id input.ID, key kube.Key) string {
 	if id.IsSource() {
 		return id.String()
 	}
-	return nameAmong(l.Kinds, key)
+	return key.Short()
 }
 
 // ordinal is a number as a place: 1st, 2nd, 3rd, 4th, 11th, 21st.

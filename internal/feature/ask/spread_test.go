@@ -83,7 +83,7 @@ func TestExplainPlace(t *testing.T) {
 		},
 		"Shared": {
 			"one change, and the namespaces take turns", "shop/a:turn shop/b:turn blog/a:turn blog/b:turn", "shop/b", "", true,
-			&ask.Spreading{Input: "configmap/app", Users: 4, Waiting: 4, AtMost: 20, InLine: 4, Next: "deployment/a in blog", Place: 4}, "its turn: 4th of 4",
+			&ask.Spreading{Input: "configmap/app", Users: 4, Waiting: 4, AtMost: 20, InLine: 4, Next: "deployment/a in namespace blog", Place: 4}, "its turn: 4th of 4",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

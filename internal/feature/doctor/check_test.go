@@ -183,12 +183,12 @@ func TestDecide(t *testing.T) {
 		"NearlyFull": {"a namespace has little room left", func(f *doctor.Facts) { f.Record.Stored.Used[0].Namespaces["shop"] = 60 << 10 }, doctor.Record, doctor.Warning, []string{"namespace shop in lockstep-state-07: 60 of 64 KiB", "93%"}},
 		"Full":       {"a part is full", func(f *doctor.Facts) { f.Record.Stored.Used[0].All = 500 << 10 }, doctor.Record, doctor.Problem, []string{"lockstep-state-07: 500 of 500 KiB"}},
 		"KeyUnused":  {"only ConfigMaps are followed", func(*doctor.Facts) {}, doctor.Key, doctor.OK, []string{"no Secret digest is on record"}},
-		"KeyKept":    {"all were made with it", func(f *doctor.Facts) { f.Record.Key, f.Record.Keyed = "key", 2 }, doctor.Key, doctor.OK, []string{"(2 workloads) were made with the key in secret/key in lockstep-system"}},
+		"KeyKept":    {"all were made with it", func(f *doctor.Facts) { f.Record.Key, f.Record.Keyed = "key", 2 }, doctor.Key, doctor.OK, []string{"(2 workloads) were made with the key in secret/key in namespace lockstep-system"}},
 		"KeyReplaced": {"the leader has the old one in memory", func(f *doctor.Facts) {
-			f.Record.Key, f.Record.Keyed, f.Record.OtherKey = "key", 1, []string{"deployment/web in shop"}
-		}, doctor.Key, doctor.Problem, []string{"secret/key in lockstep-system was replaced", "of 1 of 1 workload were", "deployment/web in shop", "if the leader has been running since before the replacement, delete the Secret"}},
+			f.Record.Key, f.Record.Keyed, f.Record.OtherKey = "key", 1, []string{"deployment/web in namespace shop"}
+		}, doctor.Key, doctor.Problem, []string{"secret/key in namespace lockstep-system was replaced", "of 1 of 1 workload were", "deployment/web in namespace shop", "if the leader has been running since before the replacement, delete the Secret"}},
 		"KeyTaken": {"a start has taken the new one", func(f *doctor.Facts) {
-			f.Record.Keyed, f.Record.OtherKey = 2, []string{"deployment/web in shop"}
+			f.Record.Keyed, f.Record.OtherKey = 2, []string{"deployment/web in namespace shop"}
 		}, doctor.Key, doctor.Warning, []string{"1 of 2 workloads", "it uses the new key: restart the listed", "if not, delete the Secret"}},
 		"KeyGone": {"the leader has not looked yet, or there is none", func(f *doctor.Facts) {
 			f.Record.Keyed, f.Record.KeyErr = 1, fmt.Errorf("read: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "key"))
@@ -204,7 +204,7 @@ func TestDecide(t *testing.T) {
 		"StoppedOne": {"one namespace", func(f *doctor.Facts) { f.Controller.Stop.Namespaces = map[string]string{"shop": ""} }, doctor.Stops, doctor.Warning, []string{"every automatic change in namespace shop is stopped"}},
 		"StopHidden": {"unknown is not healthy", func(f *doctor.Facts) { f.Controller.StopErr = forbidden("configmaps") }, doctor.Stops, doctor.Unknown, []string{"configmaps"}},
 		"VersionStopped": {"others wait", func(f *doctor.Facts) { stopVersion(f, input.VersionStopped) }, doctor.Stops, doctor.Warning, []string{
-			"a version failed", "configmap/app 77ab01c9de in shop failed on deployment/a in shop; waiting: 1 workload", "lockstep resume KIND/NAME",
+			"a version failed", "configmap/app 77ab01c9de in namespace shop failed on deployment/a in namespace shop; waiting: 1 workload", "lockstep resume KIND/NAME",
 		}},
 		"VersionResumed": {"nobody waits because of it any more", func(f *doctor.Facts) { stopVersion(f, input.AwaitsTurn) }, doctor.Stops, doctor.OK, []string{"nothing is stopped"}},
 
@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 		}, doctor.Notices, doctor.Problem, []string{"line 3", "correct them"}},
 		"TargetsHidden": {"unknown is not healthy", func(f *doctor.Facts) { f.Controller.Notices.Err = forbidden("secrets") }, doctor.Notices, doctor.Unknown, []string{"secrets"}},
 
-		"AfterMissing": {"it is waited for in vain", func(f *doctor.Facts) { f.Workloads.All[0].After = []string{"deployment/db"} }, doctor.Settings, doctor.Warning, []string{"deployment/web in shop: deployment/db, which the annotation lockstep.dev/after names, does not exist (MissingReference)"}},
+		"AfterMissing": {"it is waited for in vain", func(f *doctor.Facts) { f.Workloads.All[0].After = []string{"deployment/db"} }, doctor.Settings, doctor.Warning, []string{"deployment/web in namespace shop: deployment/db, which the annotation lockstep.dev/after names, does not exist (MissingReference)"}},
 		"AfterCycle":   {"it names itself", func(f *doctor.Facts) { f.Workloads.All[0].After = []string{"deployment/web"} }, doctor.Settings, doctor.Warning, []string{"deployment/web -> deployment/web is a cycle"}},
 		"Window":       {"it can't be understood", func(f *doctor.Facts) { f.Workloads.All[0].Review.Annotations[settings.Window] = "nights" }, doctor.Settings, doctor.Problem, []string{"annotation lockstep.dev/window"}},
 
@@ -235,13 +235,13 @@ func TestDecide(t *testing.T) {
 		"StrategyOn": {"nothing is wrong with it", func(f *doctor.Facts) {
 			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"})
 		}, doctor.Settings, doctor.OK, nil},
-		"KindOff":   {"nobody looks at them", func(f *doctor.Facts) { f.Kinds.Asking = []string{"cronjob/nightly in shop"} }, doctor.Settings, doctor.Warning, []string{"cronjob/nightly in shop (KindOff)", "enable the kind"}},
+		"KindOff":   {"nobody looks at them", func(f *doctor.Facts) { f.Kinds.Asking = []string{"cronjob/nightly in namespace shop"} }, doctor.Settings, doctor.Warning, []string{"cronjob/nightly in namespace shop (KindOff)", "enable the kind"}},
 		"KindsOff":  {"it is meant", func(f *doctor.Facts) { f.Kinds.Off = []string{"cronjob", "rollout"} }, doctor.Kinds, doctor.OK, []string{"off: cronjob, rollout"}},
 		"Beyond":    {"nobody looks at them", func(f *doctor.Facts) { f.Namespaces.Beyond = []string{"cart", "shop"} }, doctor.Settings, doctor.Warning, []string{"does not watch: cart, shop"}},
 		"Unwatched": {"what a person asks about is not followed", func(f *doctor.Facts) { f.Namespaces.Unwatched = "shop" }, doctor.Settings, doctor.Warning, []string{"does not watch namespace shop"}},
 		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {
 			f.Workloads.All = []doctor.Workload{workload(map[string]string{settings.Quiet: "soon"})}
-		}, doctor.Settings, doctor.Problem, []string{"deployment/web in shop: ", "InvalidValue"}},
+		}, doctor.Settings, doctor.Problem, []string{"deployment/web in namespace shop: ", "InvalidValue"}},
 		"Contradiction": {"it may be meant", func(f *doctor.Facts) {
 			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "never", settings.Quiet: "1s"})
 		}, doctor.Settings, doctor.Warning, []string{"Contradiction"}},
@@ -252,7 +252,7 @@ func TestDecide(t *testing.T) {
 		"Written":      {"what Lockstep writes is no mistake in a cluster", func(f *doctor.Facts) { f.Workloads.All[0].Review.Annotations[settings.RolledOutBy] = "lockstep-system" }, doctor.Settings, doctor.OK, nil},
 		"PartlyHidden": {"some kinds may not be listed", func(f *doctor.Facts) { f.Workloads.Errs = []error{forbidden("cronjobs")} }, doctor.Settings, doctor.Unknown, []string{"1 workload checked", "not checked: cronjobs"}},
 
-		"Gone":     {"pods would not start", func(f *doctor.Facts) { f.Sources.Exist = nil }, doctor.References, doctor.Warning, []string{"1 of 1 reference", "deployment/web in shop needs configmap/app"}},
+		"Gone":     {"pods would not start", func(f *doctor.Facts) { f.Sources.Exist = nil }, doctor.References, doctor.Warning, []string{"1 of 1 reference", "deployment/web in namespace shop needs configmap/app"}},
 		"Optional": {"pods start without it", func(f *doctor.Facts) { f.Sources.Exist, f.Workloads.All[0].Review.Refs[0].Optional = nil, true }, doctor.References, doctor.OK, nil},
 		"Listed": {"an annotation names it", func(f *doctor.Facts) {
 			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "secret/db, secret/x-*"})
@@ -263,25 +263,25 @@ func TestDecide(t *testing.T) {
 
 		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads.All[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "Wave annotations, but Wave doesn't seem to be running", "remove the annotations"}},
 		"Both": {"both restart it", func(f *doctor.Facts) {
-			f.Workloads.All[0], f.Others.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
-		}, doctor.Reloaders, doctor.Problem, []string{"and Wave is running", "deployment/wave in tools"}},
+			f.Workloads.All[0], f.Others.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in namespace tools"}}
+		}, doctor.Reloaders, doctor.Problem, []string{"and Wave is running", "deployment/wave in namespace tools"}},
 		"Beside": {"each has its own workloads", func(f *doctor.Facts) {
-			f.Others.Programs = []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
+			f.Others.Programs = []doctor.Program{{Tool: "Wave", Where: "deployment/wave in namespace tools"}}
 		}, doctor.Reloaders, doctor.OK, []string{"Wave runs"}},
 		"All": {"it asks no annotation", func(f *doctor.Facts) {
-			f.Others.Programs = []doctor.Program{{Tool: "Stakater Reloader", Where: "deployment/reloader in tools", All: true}}
-		}, doctor.Reloaders, doctor.Warning, []string{"Stakater Reloader runs for all workloads: deployment/reloader in tools"}},
-		"Twins": {"two controllers watch a namespace", func(f *doctor.Facts) { f.Others.Installations = []string{"deployment/lockstep in other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in other"}},
+			f.Others.Programs = []doctor.Program{{Tool: "Stakater Reloader", Where: "deployment/reloader in namespace tools", All: true}}
+		}, doctor.Reloaders, doctor.Warning, []string{"Stakater Reloader runs for all workloads: deployment/reloader in namespace tools"}},
+		"Twins": {"two controllers watch a namespace", func(f *doctor.Facts) { f.Others.Installations = []string{"deployment/lockstep in namespace other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in namespace other"}},
 		"Elsewhere": {"the namespace that was asked about is not that of the controller", func(f *doctor.Facts) {
-			*f = doctor.Facts{Namespace: "nope", Hints: doctor.Hints{Elsewhere: " (so)"}, Others: doctor.Others{Installations: []string{"deployment/lockstep in other"}}}
-		}, doctor.Controller, doctor.Unknown, []string{"there is no Lockstep Deployment in namespace nope; there is deployment/lockstep in other", "name its namespace (so)"}},
+			*f = doctor.Facts{Namespace: "nope", Hints: doctor.Hints{Elsewhere: " (so)"}, Others: doctor.Others{Installations: []string{"deployment/lockstep in namespace other"}}}
+		}, doctor.Controller, doctor.Unknown, []string{"there is no Lockstep Deployment in namespace nope; there is deployment/lockstep in namespace other", "name its namespace (so)"}},
 		"ElsewhereTwin": {"and it is no second one", func(f *doctor.Facts) {
-			*f = doctor.Facts{Namespace: "nope", Others: doctor.Others{Installations: []string{"deployment/lockstep in other"}}}
+			*f = doctor.Facts{Namespace: "nope", Others: doctor.Others{Installations: []string{"deployment/lockstep in namespace other"}}}
 		}, doctor.Reloaders, doctor.OK, nil},
 		"TwoOfUs":    {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "check whether that installation"}},
 		"OneOfUs":    {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
 		"NoWorlds":   {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
-		"AsRoot":     {"the value is named", func(f *doctor.Facts) { f.Workloads.AsRoot = []string{"pod/web-1 in shop: container web"} }, doctor.Pods, doctor.Warning, []string{"1 container cannot start", "pod/web-1 in shop: container web", "podSecurityContext and securityContext to null"}},
+		"AsRoot":     {"the value is named", func(f *doctor.Facts) { f.Workloads.AsRoot = []string{"pod/web-1 in namespace shop: container web"} }, doctor.Pods, doctor.Warning, []string{"1 container cannot start", "pod/web-1 in namespace shop: container web", "podSecurityContext and securityContext to null"}},
 		"PodsUnread": {"unknown is not healthy", func(f *doctor.Facts) { f.Workloads.PodsErr = forbidden("pods") }, doctor.Pods, doctor.Unknown, []string{"pods"}},
 	}
 	for name, tc := range cases {

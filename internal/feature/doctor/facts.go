@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/notice"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -225,8 +226,8 @@ func (f Facts) time() time.Time {
 	return f.Clock.Times.Server
 }
 
-// String is its display name: "deployment/web in shop".
-func (w Workload) String() string { return w.Name + " in " + w.Namespace }
+// String is its display name: "deployment/web in namespace shop".
+func (w Workload) String() string { return objectname.In(w.Name, w.Namespace) }
 
 // isFollowed reports whether the workload asks to be followed, or its namespace does.
 func (w Workload) isFollowed() bool { return w.Intent.Mode == settings.Follow }
@@ -240,7 +241,7 @@ type SourceKey struct {
 // Program is another reloader that runs in the cluster.
 type Program struct {
 	Tool string
-	// Where is its Deployment: "deployment/reloader in tools".
+	// Where is its Deployment: "deployment/reloader in namespace tools".
 	Where string
 	// All is true when it restarts workloads that don't ask for it.
 	All bool

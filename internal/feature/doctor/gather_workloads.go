@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -84,7 +85,7 @@ func (f *Facts) readOff(ctx context.Context, o Options, c installation.Configure
 		for _, ns := range o.Watched {
 			_ = everyPage(ctx, o.Client, metadataList(kind.GroupVersionKind), ns, func(object client.Object) error {
 				if all.asks(object) {
-					f.Kinds.Asking = append(f.Kinds.Asking, kind.Name()+"/"+object.GetName()+" in "+object.GetNamespace())
+					f.Kinds.Asking = append(f.Kinds.Asking, objectname.Full(kind.GroupKind(), object.GetNamespace(), object.GetName()))
 				}
 				return nil
 			})
@@ -161,7 +162,7 @@ func (f *Facts) readSources(ctx context.Context, o Options) {
 			err := everyPage(ctx, o.Client, metadataList(corev1.SchemeGroupVersion.WithKind(string(kind))), ns, func(object client.Object) error {
 				id := input.ID{Kind: kind, Name: object.GetName()}
 				f.Sources.Exist[SourceKey{object.GetNamespace(), id}] = true
-				f.note(id.String()+" in "+object.GetNamespace(), review.OfSource(string(kind), ours(object.GetAnnotations()), ours(object.GetLabels()), o.Nearest))
+				f.note(objectname.In(id.String(), object.GetNamespace()), review.OfSource(string(kind), ours(object.GetAnnotations()), ours(object.GetLabels()), o.Nearest))
 				return nil
 			})
 			if err != nil {

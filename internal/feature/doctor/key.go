@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -24,7 +23,7 @@ func (f *Facts) readKey(ctx context.Context, o Options, name string) {
 			f.Record.Keyed++
 		}
 		for _, id := range ids {
-			used[id] = append(used[id], strings.ToLower(key.Kind)+"/"+key.Name+" in "+key.Namespace)
+			used[id] = append(used[id], key.String())
 		}
 	}
 	if f.Record.Keyed == 0 {
@@ -61,7 +60,7 @@ func keyIDs(e record.Entry) []string {
 const withAnotherKey = "restore the Secret from a backup, or restart the workloads whose Secrets changed before the controller's next start, which takes a new baseline"
 
 func checkKey(f Facts) Check {
-	at := fmt.Sprintf("secret/%s in %s", f.Record.Key, f.Namespace)
+	at := fmt.Sprintf("secret/%s in namespace %s", f.Record.Key, f.Namespace)
 	switch {
 	case f.Record.Err != nil:
 		return unread(Key, f.Record.Err)

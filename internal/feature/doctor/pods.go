@@ -32,7 +32,7 @@ func asRoot(pod *corev1.Pod) []string {
 	var refused []string
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := c.State.Waiting; w != nil && w.Reason == "CreateContainerConfigError" && strings.Contains(w.Message, "runAsNonRoot") {
-			refused = append(refused, fmt.Sprintf("pod/%s in %s: container %s", pod.Name, pod.Namespace, c.Name))
+			refused = append(refused, fmt.Sprintf("pod/%s in namespace %s: container %s", pod.Name, pod.Namespace, c.Name))
 		}
 	}
 	return refused

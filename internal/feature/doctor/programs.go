@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 )
 
 // readPrograms searches all namespaces for the Deployments of other reloaders, and of
@@ -22,7 +23,7 @@ func (f *Facts) readPrograms(ctx context.Context, o Options, own installation.Co
 		if kube.Deployment().Typed.Replicas(d) == 0 {
 			return nil
 		}
-		where := "deployment/" + d.Name + " in " + d.Namespace
+		where := objectname.In("deployment/"+d.Name, d.Namespace)
 		isOwn := d.Namespace == f.Namespace && (d.Name == f.Controller.Installation.Deployment || slices.Contains(f.Controller.Rivals, "deployment/"+d.Name))
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if tool := toolOfImage(container.Image); tool != "" {

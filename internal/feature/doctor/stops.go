@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
-	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
 
 func checkStops(f Facts) Check {
@@ -49,9 +49,9 @@ func (f Facts) stoppedVersions() []string {
 		of.Version = known.Version
 		failed := make([]string, len(known.Failed))
 		for i, id := range known.Failed {
-			failed[i] = spread.Name(id)
+			failed[i] = objectname.OfID(id)
 		}
-		where := " in " + of.Namespace
+		where := " in namespace " + of.Namespace
 		if of.IsShared() {
 			where = ""
 		}

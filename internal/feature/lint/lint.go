@@ -155,7 +155,7 @@ func (c *checking) add(o manifest.Object, found []review.Mistake) { c.addAt(o, f
 func (c *checking) addAt(o manifest.Object, found []review.Mistake, template []string) {
 	for _, f := range found {
 		c.result.Findings = append(c.result.Findings, Mistake{
-			File: o.File, Line: o.LineOf(place(f, template)...), Severity: f.Severity, Rule: f.Rule, Object: nameOf(o), Namespace: o.GetNamespace(), Message: f.Message,
+			File: o.File, Line: o.LineOf(place(f, template)...), Severity: f.Severity, Rule: f.Rule, Object: o.Called(), Namespace: o.GetNamespace(), Message: f.Message,
 		})
 	}
 }
@@ -171,10 +171,6 @@ func place(f review.Mistake, template []string) []string {
 		return slices.Concat(template, []string{"metadata", "labels", f.Key})
 	}
 	return nil
-}
-
-func nameOf(o manifest.Object) string {
-	return strings.ToLower(o.GetKind()) + "/" + cmp.Or(o.GetName(), o.GetGenerateName())
 }
 
 func isSource(o manifest.Object) bool { return o.GetKind() == "ConfigMap" || o.GetKind() == "Secret" }

@@ -68,7 +68,7 @@ func (c *checking) references(o manifest.Object, w review.Workload) {
 	severity, ending := c.absent()
 	add := func(line int, what string) {
 		c.result.Findings = append(c.result.Findings, Mistake{
-			File: o.File, Line: line, Severity: severity, Rule: review.MissingReference, Object: nameOf(o), Namespace: o.GetNamespace(), Message: what + " " + ending,
+			File: o.File, Line: line, Severity: severity, Rule: review.MissingReference, Object: o.Called(), Namespace: o.GetNamespace(), Message: what + " " + ending,
 		})
 	}
 	var missing []input.ID

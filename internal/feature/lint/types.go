@@ -59,5 +59,5 @@ func singular(path []string) string {
 
 // note adds an error at a line of the file.
 func (c *checking) note(o manifest.Object, line int, rule review.Rule, message string) {
-	c.result.Findings = append(c.result.Findings, Mistake{File: o.File, Line: line, Severity: review.Error, Rule: rule, Object: nameOf(o), Namespace: o.GetNamespace(), Message: message})
+	c.result.Findings = append(c.result.Findings, Mistake{File: o.File, Line: line, Severity: review.Error, Rule: rule, Object: o.Called(), Namespace: o.GetNamespace(), Message: message})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 )
 
 // Request is what one run should attach.
@@ -141,7 +142,7 @@ func (r *run) follow(ctx, patience context.Context, judge judge, how manner) err
 			return err
 		}
 		for object := range r.pending {
-			r.wait(object, Verdict{Message: fmt.Sprintf("%s does not exist yet", r.request.Workload)})
+			r.wait(object, Verdict{Message: objectname.Full(r.request.Kind.GroupKind(), r.request.Workload.Namespace, r.request.Workload.Name) + " does not exist yet"})
 		}
 		select {
 		case <-patience.Done():
@@ -284,7 +285,7 @@ func (r *run) write(ctx context.Context, key ownership.ObjectKey, refs []metav1.
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("attach %s: it does not exist in namespace %s", key.Source, key.Namespace)
+		return "", fmt.Errorf("attach %s: it does not exist", key)
 	case err != nil:
 		return "", fmt.Errorf("attach %s: %w", key, err)
 	}

@@ -391,10 +391,10 @@ func TestUnknownWorkload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, request := range map[string]revisions.Request{
-		"get Deployment web: it does not exist in namespace " + l.namespace: l.request(kube.Deployment(), cm),
-		"get Rollout web: it does not exist in namespace " + l.namespace:    unserved,
-		"get Deployment web: there is no namespace no-such-namespace":       elsewhere,
-		"the revisions of kind Pod are not known":                           l.request(pods, cm),
+		"get deployment/web in namespace " + l.namespace + ": it does not exist": l.request(kube.Deployment(), cm),
+		"get rollout/web in namespace " + l.namespace + ": it does not exist":    unserved,
+		"get deployment/web: there is no namespace no-such-namespace":            elsewhere,
+		"the revisions of kind Pod are not known":                                l.request(pods, cm),
 	} {
 		if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)

@@ -23,13 +23,13 @@ func Judge(h lineage.History, object input.ID) Verdict {
 	switch {
 	case !h.Observed:
 		return Verdict{Reason: input.GenerationNotObserved, Message: fmt.Sprintf(
-			"the controller of %s %s has not acted on its newest version%s", h.Workload.Kind, h.Workload.Name, hint(h))}
+			"the controller of %s has not acted on its newest version%s", h.Workload, hint(h))}
 	case h.Current == nil:
 		return Verdict{Reason: input.RevisionMissing, Message: fmt.Sprintf(
-			"the newest version of %s %s does not have a revision yet%s", h.Workload.Kind, h.Workload.Name, hint(h))}
+			"the newest version of %s does not have a revision yet%s", h.Workload, hint(h))}
 	case !h.Current.UsesSource(object):
 		return Verdict{Reason: input.NotReferenced, Message: fmt.Sprintf(
-			"the pod template of %s, the newest revision of %s %s, does not reference %s", h.Current, h.Workload.Kind, h.Workload.Name, object)}
+			"the pod template of %s, the newest revision of %s, does not reference %s", h.Current, h.Workload, object)}
 	}
 	return Verdict{Reason: input.Attached, Owners: users(h.Holders, object)}
 }

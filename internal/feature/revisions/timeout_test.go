@@ -43,7 +43,7 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 					"lastTransitionTime": now, "lastUpdateTime": now,
 				})
 			},
-			want: "the controller of Rollout web has not acted on its newest version (it is invalid: see its condition InvalidSpec)",
+			want: "the controller of rollout/web has not acted on its newest version (it is invalid: see its condition InvalidSpec)",
 		},
 		"another's revision": {
 			reason: "a ReplicaSet of that name which somebody else made is none of ours",
@@ -66,7 +66,7 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 				r.act("1", input.ConfigMap("other"))
 				r.publish("1")
 			},
-			want: "the pod template of ReplicaSet/web-1, the newest revision of Rollout web, does not reference configmap/cm",
+			want: "the pod template of ReplicaSet/web-1, the newest revision of rollout/web, does not reference configmap/cm",
 		},
 	}
 	for name, c := range cases {
@@ -96,11 +96,11 @@ func TestAMissingWorkload(t *testing.T) {
 	cm := input.ConfigMap("cm")
 	l.source(cm)
 	request := l.rolloutRequest(cm)
-	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "it does not exist in namespace") {
+	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), ": it does not exist") {
 		t.Errorf("not waited for: error %v", err)
 	}
 	request.WaitForWorkload, request.Timeout = true, 10*time.Second
-	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "web does not exist yet") || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
+	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "deployment/web in namespace "+l.namespace+" does not exist yet") || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
 		t.Errorf("waited for: error %v", err)
 	}
 }

@@ -336,13 +336,13 @@ func decideCases() map[string]decideCase {
 		"TemplateLost": {
 			reason: "a template that is gone for a moment forgets nothing, whoever asked", known: true, pending: ago(time.Hour),
 			intent:  func(in *settings.Intent) { in.Mode = settings.Unset },
-			problem: "Deployment web, whose template it uses, is not found",
+			problem: "deployment/web in namespace shop, whose template it uses, is not found",
 			want:    Decision{Verb: Leave, Reason: input.NoTemplate, PendingSince: ago(time.Hour)},
 		},
 		"TemplateLostNever": {
 			reason: "unless somebody says never", known: true,
 			intent:  func(in *settings.Intent) { in.Mode = settings.Never },
-			problem: "Deployment web, whose template it uses, is not found",
+			problem: "deployment/web in namespace shop, whose template it uses, is not found",
 			want:    Decision{Verb: Ignore, Reason: input.NotFollowed},
 		},
 		"Evict": {

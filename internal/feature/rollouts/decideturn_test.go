@@ -12,8 +12,8 @@ func turnCases() map[string]decideCase {
 	changed := []input.Finding{due(app, time.Hour)}
 	refused := TurnState{Refused: true}
 	repair := []input.Finding{with(image(due(db, time.Hour)), func(f *input.Finding) { f.Reason = input.PutBack })}
-	stopped := barred(due(app, time.Hour), input.VersionStopped, "failed on deployment/a in shop")
-	stoppedImage := barred(image(due(db, time.Hour)), input.VersionStopped, "failed on deployment/a in shop")
+	stopped := barred(due(app, time.Hour), input.VersionStopped, "failed on deployment/a in namespace shop")
+	stoppedImage := barred(image(due(db, time.Hour)), input.VersionStopped, "failed on deployment/a in namespace shop")
 	stops := Decision{Verb: Hold, Reason: input.VersionStopped, PendingSince: ago(time.Hour)}
 	rolls := Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true}
 	return map[string]decideCase{
@@ -22,7 +22,7 @@ func turnCases() map[string]decideCase {
 		"TurnForced": {reason: "a person rolls it out by hand", findings: changed, turn: refused, force: ForceRollOut, want: rolls},
 		"TurnHeld":   {reason: "a hold needs a user, so it is shown first", findings: changed, turn: refused, intent: func(in *settings.Intent) { in.Held = true }, pending: ago(time.Hour), stuck: true, want: Decision{Verb: Hold, Reason: input.Held, PendingSince: ago(time.Hour)}},
 
-		"VersionStopped":      {reason: "it failed elsewhere", findings: []input.Finding{stopped}, pending: ago(time.Hour), stuck: true, want: stops, says: []string{"configmap/app 2222222222", "failed on deployment/a in shop"}},
+		"VersionStopped":      {reason: "it failed elsewhere", findings: []input.Finding{stopped}, pending: ago(time.Hour), stuck: true, want: stops, says: []string{"configmap/app 2222222222", "failed on deployment/a in namespace shop"}},
 		"VersionStoppedHad":   {reason: "the pods have loaded it before it failed elsewhere", findings: []input.Finding{barred(inStep(app), input.VersionStopped, ""), due(db, time.Hour)}, stays: []input.Finding{}, want: rolls},
 		"VersionStoppedImage": {reason: "a stopped image stays as the template has it", findings: append([]input.Finding{stoppedImage}, changed...), stays: []input.Finding{stoppedImage}, pending: ago(time.Hour), want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true, PendingSince: ago(time.Hour)}},
 		"VersionStoppedRoll":  {reason: "a person has to insist", findings: []input.Finding{stopped}, force: ForceRollOut, stuck: true, want: Decision{Verb: Hold, Reason: input.VersionStopped, PendingSince: now}},

@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/damping"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
@@ -110,7 +111,7 @@ func (g *Gatherer) after(w *kube.Workload, in *Observation) {
 func cycleWords(cycle []string) string {
 	names := slices.Sorted(slices.Values(cycle))
 	for i, id := range names {
-		names[i] = spread.Name(id)
+		names[i] = objectname.OfID(id)
 	}
 	return settings.Shorten(strings.Join(names, ", "))
 }

@@ -119,7 +119,7 @@ func (r *Reconciler) welcome(got Gathered, d Decision) {
 		return
 	}
 	e := followingEvent(got.Workload, got.Observation)
-	r.Log.Info("follows", "workload", got.Workload.Key.String(), "reason", string(input.Following), "sources", names(got.Observation.Findings))
+	r.Log.Info("follows", "workload", got.Workload.Key.Log(), "reason", string(input.Following), "sources", names(got.Observation.Findings))
 	r.Announcer.Announce(e)
 }
 
@@ -179,7 +179,7 @@ func (r *Reconciler) report(got Gathered, d Decision) {
 		r.reported.addRollout(w.Key, r.Now())
 	}
 	if log := r.Log.V(level); log.Enabled() {
-		log.Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
+		log.Info("decided", "workload", w.Key.Log(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
 	}
 	for _, e := range eventsFor(w, d, func() string { return r.advice(got) }) {
 		r.Announcer.Announce(e)
@@ -218,7 +218,7 @@ func (r *Reconciler) warn(w *kube.Workload, in Observation) {
 		if slices.ContainsFunc(in.Warnings, func(about input.Warning) bool { return about.Shared && about.Text == e.Note }) {
 			level = 1
 		}
-		r.Log.V(level).Info("warns", "workload", w.Key.String(), "reason", e.Reason, "message", announce.ShortNote(e.Note))
+		r.Log.V(level).Info("warns", "workload", w.Key.Log(), "reason", e.Reason, "message", announce.ShortNote(e.Note))
 	}
 	for _, e := range joined(events) {
 		r.Announcer.Announce(e)

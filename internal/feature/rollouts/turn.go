@@ -197,7 +197,7 @@ func (r *Reconciler) raiseStop(ctx context.Context, w *kube.Workload, c input.Ch
 	known = known.WithFailed(w.Key.ID(), in.Now)
 	r.putChange(c, known)
 	why := spread.Stopped(known.Failed, r.options.Safety.StopAfter)
-	r.Log.Info("failed", "workload", w.Key.String(), "change", c.String(), "message", in.State.Health.Message, "stopped", why != "")
+	r.Log.Info("failed", "workload", w.Key.Log(), "change", c.String(), "message", in.State.Health.Message, "stopped", why != "")
 	if why == "" {
 		return
 	}

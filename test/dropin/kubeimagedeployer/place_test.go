@@ -33,8 +33,8 @@ func TestTakenPorts(t *testing.T) {
 	r := s.start(t, "METRICS_ADDR="+taken[0], "PROBE_ADDR="+taken[1])
 	s.awaitImages(t, "web", "app="+want)
 	stop(t, r)
-	for what, address := range map[string]string{"metrics": taken[0], "probes": taken[1]} {
-		line := regexp.MustCompile(`level=ERROR .*set METRICS_ADDR or PROBE_ADDR to a free address, or to 0 for none" .*listen for ` + what + ` on ` + regexp.QuoteMeta(address) + `: .*address already in use`)
+	for what, place := range map[string][2]string{"metrics": {taken[0], "METRICS_ADDR"}, "probes": {taken[1], "PROBE_ADDR"}} {
+		line := regexp.MustCompile(`level=ERROR .*0 listens nowhere" .*listen for ` + what + ` on ` + regexp.QuoteMeta(place[0]) + `: .*address already in use; change ` + place[1])
 		if n := len(line.FindAllString(r.Stderr(), -1)); n != 1 {
 			t.Errorf("%d lines for %s, want one:\n%s", n, what, r.Stderr())
 		}

@@ -179,7 +179,7 @@ func (v *values) config(child []string) (run.Config, error) {
 		err = errors.Join(err, errors.New("--reload-http is missing; it is optional only with a command after --"))
 	}
 	c.Selectors, c.Warnings = []objectwatch.Selector{selector}, v.warnings(selector)
-	c.Volume.Root, c.Volume.Overwrite, c.HealthAddr = v.root, true, v.healthAddr
+	c.Volume.Root, c.Volume.Overwrite, c.Health.Value = v.root, true, v.healthAddr
 	c.Volume.FileMode, c.Volume.DirMode = lessUmask(fileMode), lessUmask(dirMode)
 	c.Sync.InitialNotify, c.Sync.OnDelete = podsync.NotifyAlways, podsync.DeleteKeeps
 	c.Sync.Timing.Quiet, c.Sync.Timing.MinInterval = 0, minInterval

@@ -185,8 +185,8 @@ func TestDefaults(t *testing.T) {
 	if c.Sync.Timing.MinInterval != 10*time.Second || c.Sync.Timing.Quiet != 0 {
 		t.Errorf("timing %+v", c.Sync.Timing)
 	}
-	if c.Sync.InitialNotify != podsync.NotifyAlways || c.HealthAddr != "" || c.Sync.WaitForSources {
-		t.Errorf("initial notify %q, health address %q, waits %v", c.Sync.InitialNotify, c.HealthAddr, c.Sync.WaitForSources)
+	if c.Sync.InitialNotify != podsync.NotifyAlways || c.Health.Value != "" || c.Sync.WaitForSources {
+		t.Errorf("initial notify %q, health address %q, waits %v", c.Sync.InitialNotify, c.Health.Value, c.Sync.WaitForSources)
 	}
 	if !c.Sync.FailFast || !c.App.HTTP.FollowOnHost || c.Child.AnySignal {
 		t.Errorf("fails fast %v, follows redirects %v, sends any signal %v", c.Sync.FailFast, c.App.HTTP.FollowOnHost, c.Child.AnySignal)

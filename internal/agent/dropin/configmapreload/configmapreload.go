@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 )
 
 // Name is the program's executable, and Short what it does.
@@ -82,7 +83,7 @@ func Parse(args []string, _ func(string) (string, bool)) (run.Config, error) {
 		}
 		c.App.Notify = append(c.App.Notify, spec)
 	}
-	c.HealthAddr = v.address
+	c.Health = listener.Address{Value: v.address, Setting: "--web.listen-address"}
 	c.Sync.InitialNotify = podsync.NotifyNever // as in the original, the first call is for the first change
 	// The kubelet swaps a whole set at once, so there is nothing to wait for.
 	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 0, max(1, v.retries)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/agent/dropin/configmapreload"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 )
 
 func TestParse(t *testing.T) {
@@ -26,7 +27,7 @@ func TestParse(t *testing.T) {
 		if diff := cmp.Diff([]string{"http://localhost:9090/-/reload method=PUT codes=204", "http://localhost/two method=PUT codes=204"}, c.App.Notify); diff != "" {
 			t.Error(diff)
 		}
-		if c.Volume.Root != "" || c.Directories[0] != "/etc/config" || c.HealthAddr != ":9999" || c.App.HTTP.Method != http.MethodPut {
+		if c.Volume.Root != "" || c.Directories[0] != "/etc/config" || c.Health != (listener.Address{Value: ":9999", Setting: "--web.listen-address"}) || c.App.HTTP.Method != http.MethodPut {
 			t.Errorf("configuration %+v", c)
 		}
 		if c.App.HTTP.Codes.Accept(200) || !c.App.HTTP.Codes.Accept(204) || c.Sync.Timing.MaxFailures != 3 {
@@ -48,8 +49,8 @@ func TestURLs(t *testing.T) {
 	if got := application.Address(c.App.Notify[0]); got != `http://localhost/a%20b?q='x'\d"` {
 		t.Errorf("the address is %s", got)
 	}
-	if h := c.App.HTTP; h.FollowOnHost || h.Method != http.MethodPost || h.Codes.Accept(204) || !h.Codes.Accept(200) || c.HealthAddr != ":9533" {
-		t.Errorf("the defaults are %+v and %s", h, c.HealthAddr)
+	if h := c.App.HTTP; h.FollowOnHost || h.Method != http.MethodPost || h.Codes.Accept(204) || !h.Codes.Accept(200) || c.Health.Value != ":9533" {
+		t.Errorf("the defaults are %+v and %s", h, c.Health.Value)
 	}
 	for _, url := range []string{"exec:touch /tmp/x", "signal:HUP@name:x", "localhost:9090/-/reload"} {
 		if _, err := configmapreload.Parse([]string{"-volume-dir=/a", "-webhook-url=" + url}, nil); err == nil || !strings.Contains(err.Error(), "--webhook-url: want http://host:port/path") {

@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 )
 
 // Name is the program's executable, and Short what it does.
@@ -132,7 +133,8 @@ func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error
 		c.Sync.Once = true
 	} else {
 		// A pod often runs two of them, and the original continues without the port.
-		c.HealthAddr, c.HealthOptional = ":"+e.get("HEALTH_PORT", "8080"), e.get("HEALTH_PORT", "") == ""
+		c.Health = listener.Address{Value: ":" + e.get("HEALTH_PORT", "8080"), Setting: "HEALTH_PORT"}
+		c.HealthOptional = e.get("HEALTH_PORT", "") == ""
 	}
 	return c, errors.Join(e.mistakes...)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
+	"github.com/lockstep-dev/lockstep/internal/listener"
 )
 
 func parse(vars map[string]string) (run.Config, error) {
@@ -105,7 +106,7 @@ func TestRequestAndFiles(t *testing.T) {
 	if h.Method != http.MethodPost || h.Body != `{"a":1}` || h.Credentials.UsernameFile != "/u" || h.Credentials.Password != "p" || h.Timeout != 2500*time.Millisecond {
 		t.Errorf("request %+v", h)
 	}
-	if !c.Sync.Once || c.HealthAddr != "" || c.Sync.InitialNotify != podsync.NotifyNever {
+	if !c.Sync.Once || c.Health.Value != "" || c.Sync.InitialNotify != podsync.NotifyNever {
 		t.Errorf("METHOD=LIST: %+v", c.Sync)
 	}
 	if c.Volume.FileMode != 0o440 || c.Sync.Rules.Collision != filemap.Prefix || c.SubdirAnnotation != "k8s-sidecar-target-directory" {
@@ -212,13 +213,13 @@ func TestLogAndFlags(t *testing.T) {
 	if err != nil || c.App.HTTP.Credentials.UsernameFile != "/u" || c.App.HTTP.Credentials.PasswordFile != "/p" {
 		t.Errorf("files %q %q (%v)", c.App.HTTP.Credentials.UsernameFile, c.App.HTTP.Credentials.PasswordFile, err)
 	}
-	if c.Log.Format != "json" || c.Log.Level != slog.LevelInfo || !c.HealthOptional || c.HealthAddr != ":8080" {
-		t.Errorf("log %+v, health %q, optional %v", c.Log, c.HealthAddr, c.HealthOptional)
+	if c.Log.Format != "json" || c.Log.Level != slog.LevelInfo || !c.HealthOptional || c.Health.Value != ":8080" {
+		t.Errorf("log %+v, health %q, optional %v", c.Log, c.Health.Value, c.HealthOptional)
 	}
 	env["LOG_LEVEL"], env["LOG_FORMAT"], env["LOG_TZ"], env["HEALTH_PORT"] = "debug", "LOGFMT", "UTC", "9000"
 	c, err = k8ssidecar.Parse(nil, lookup)
-	if err != nil || c.Log != (run.Log{Format: "text", Level: slog.LevelDebug, UTC: true}) || c.HealthOptional || c.HealthAddr != ":9000" {
-		t.Errorf("log %+v, health %q, optional %v (%v)", c.Log, c.HealthAddr, c.HealthOptional, err)
+	if err != nil || c.Log != (run.Log{Format: "text", Level: slog.LevelDebug, UTC: true}) || c.HealthOptional || c.Health != (listener.Address{Value: ":9000", Setting: "HEALTH_PORT"}) {
+		t.Errorf("log %+v, health %q, optional %v (%v)", c.Log, c.Health.Value, c.HealthOptional, err)
 	}
 	for name, value := range map[string]string{"LOG_LEVEL": "LOUD", "LOG_FORMAT": "XML", "LOG_CONFIG": "/log.yaml", "REQ_METHOD": "PUT"} {
 		_, err := parse(map[string]string{"LABEL": "x", "FOLDER": "/f", "NAMESPACE": "a", name: value})

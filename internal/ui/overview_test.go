@@ -108,7 +108,7 @@ func TestOverviewIsHonest(t *testing.T) {
 
 func TestOverviewWithoutWorkloads(t *testing.T) {
 	t.Parallel()
-	mustShow(t, overviewOf(ask.Status{}, ""), "Lockstep doesn't follow any workload, and no workload requests it", "0 workloads")
+	mustShow(t, overviewOf(ask.Status{}, ""), "Lockstep doesn&#39;t follow any workload, and no workload requests it", "0 workloads")
 	mustShow(t, overviewOf(shop(2), "q=nothing-like-it"), "No workload matches", "0 of 3 workloads")
 }
 

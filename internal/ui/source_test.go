@@ -57,7 +57,7 @@ func TestSourcePage(t *testing.T) {
 func TestSourceUsersAreBounded(t *testing.T) {
 	t.Parallel()
 	e := ask.SourceExplanation{Namespace: "shop", Source: "secret/db"}
-	shows(t, sourcePage(sourceViewOf(e)), "the record doesn't list a workload that follows it")
+	shows(t, sourcePage(sourceViewOf(e)), "the record doesn&#39;t list a workload that follows it")
 	e.RecordHidden = true
 	shows(t, sourcePage(sourceViewOf(e)), "the list of workloads that follow it is not visible to you")
 	for i := range 2000 {

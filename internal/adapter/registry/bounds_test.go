@@ -66,10 +66,10 @@ func TestBounds(t *testing.T) {
 		}, "the list exceeds the limit of 16777216 bytes; 0 tags on 3 pages so far", []registry.Bound{registry.TagLength, registry.TagLength, registry.ListBytes}, 3},
 		{"a page without an end", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			zipped(w, slices.Repeat([]string{strings.Repeat(" ", 1<<20)}, 20)...)
-		}, "the list is longer than 16777216 bytes", []registry.Bound{registry.ListBytes}, 1},
+		}, "the list exceeds the limit of 16777216 bytes", []registry.Bound{registry.ListBytes}, 1},
 		{"a page that is one number", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			zipped(w, append([]string{`{"n":`}, slices.Repeat([]string{strings.Repeat("1", 1<<20)}, 20)...)...)
-		}, "the list is longer than 16777216 bytes", []registry.Bound{registry.ListBytes}, 1},
+		}, "the list exceeds the limit of 16777216 bytes", []registry.Bound{registry.ListBytes}, 1},
 		{"too many tags", "*", func(w http.ResponseWriter, _ *http.Request, calls int) {
 			next(w, calls)
 			zipped(w, `{"tags":[`, strings.TrimSuffix(strings.Repeat(`"1.2",`, 100_001), ","), `]}`)
@@ -82,7 +82,7 @@ func TestBounds(t *testing.T) {
 			zipped(w, slices.Repeat([]string{megabyte}, 8)...)
 		}, "the answer is longer than 4194304 bytes", []registry.Bound{registry.BodyBytes}, 2},
 		{"an index of too many images", "1", manifest(index(257, entry)), "the index exceeds the limit of 256 images", []registry.Bound{registry.Platforms}, 2},
-		{"an index of a million empty images", "1", manifest(index(1_000_000, `{}`)), "the index has more than 256 images", []registry.Bound{registry.Platforms}, 2},
+		{"an index of a million empty images", "1", manifest(index(1_000_000, `{}`)), "the index exceeds the limit of 256 images", []registry.Bound{registry.Platforms}, 2},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()

@@ -177,7 +177,7 @@ func (e *endpoint) tell(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if text != "" && text != e.said {
-		e.Log.Error(err, "cannot read the webhook secrets; refusing push notifications until then")
+		e.Log.Error(err, "cannot use the webhook secrets; refusing push notifications")
 	}
 	e.said = text
 }

@@ -255,7 +255,7 @@ func TestSecretsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	try(secret, http.StatusServiceUnavailable)
-	if n := strings.Count(d.log.String(), "refused until the secrets can be read"); n != 3 || strings.Contains(d.log.String(), "short-one") {
+	if n := strings.Count(d.log.String(), "cannot use the webhook secrets; refusing push notifications"); n != 3 || strings.Contains(d.log.String(), "short-one") {
 		t.Errorf("told %d times:\n%s", n, d.log.String())
 	}
 }

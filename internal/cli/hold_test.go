@@ -106,7 +106,7 @@ func TestHoldOfSources(t *testing.T) {
 		ref, name, called string
 		object            client.Object
 	}{{"cm/app", "app", "configmap/app", &corev1.ConfigMap{}}, {"Secrets/db", "db", "secret/db", &corev1.Secret{}}} {
-		if got := s.run(t, "hold", c.ref, "migration"); got.code != 0 || !strings.HasPrefix(got.stdout, c.called+" held: migration; ") {
+		if got := s.run(t, "hold", c.ref, "migration"); got.code != 0 || !strings.HasPrefix(got.stdout, c.called+" in namespace "+s.Namespace+" held: migration; ") {
 			t.Errorf("hold %s: %+v", c.ref, got)
 		}
 		if held := s.annotations(t, c.object, c.name); held[settings.Hold] != "migration" {
@@ -115,7 +115,7 @@ func TestHoldOfSources(t *testing.T) {
 		if got := s.run(t, "release", c.ref); got.code != 0 || !strings.Contains(got.stdout, `removed the hold "migration"`) || strings.Contains(got.stdout, "controller") {
 			t.Errorf("release %s: %+v", c.ref, got)
 		}
-		if got := s.run(t, "release", c.ref); got.code != 0 || got.stdout != c.called+": nothing was held\n" {
+		if got := s.run(t, "release", c.ref); got.code != 0 || got.stdout != c.called+" in namespace "+s.Namespace+": nothing was held\n" {
 			t.Errorf("release %s again: %+v", c.ref, got)
 		}
 		if left := s.annotations(t, c.object.DeepCopyObject().(client.Object), c.name); len(left) != 0 {

@@ -103,12 +103,12 @@ func TestRollWaitsForOthers(t *testing.T) {
 		t.Fatalf("exit code %d, said %q and %q", code, stdout, stderr)
 	}
 	stdout, stderr, code := r.run(t.Context(), nil, "--wait", "--timeout=1ns")
-	if code != 1 || !strings.Contains(stdout, "shows these versions already") || !strings.Contains(stderr, "deployment/web: the rollout is not done after 1ns (") {
+	if code != 1 || !strings.Contains(stdout, "shows these versions already") || !strings.Contains(stderr, ": the rollout is not done after 1ns (") {
 		t.Errorf("in progress: exit code %d, said %q and %q", code, stdout, stderr)
 	}
 	r.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"paused":true}}`)
 	stdout, stderr, code = r.run(t.Context(), nil, "--wait", "--timeout=0")
-	if code != 0 || !strings.Contains(stderr, "deployment/web: it is paused (spec.paused)\n") {
+	if code != 0 || !strings.Contains(stderr, ": it is paused (spec.paused)\n") {
 		t.Errorf("paused: exit code %d, said %q and %q", code, stdout, stderr)
 	}
 }
@@ -122,7 +122,7 @@ func TestRollWaits(t *testing.T) {
 	}{
 		"Done":    {"{}", "--timeout=0", "deployment/web: the rollout is done: 0 pods available\n", 0},
 		"Failed":  {`{"replicas":1,"progressDeadlineSeconds":1}`, "--timeout=0", "deployment/web: the rollout failed: it exceeded its progress deadline (ProgressDeadlineExceeded)\n", 1},
-		"Timeout": {`{"replicas":1}`, "--timeout=1ns", "deployment/web: the rollout is not done after 1ns (", 1},
+		"Timeout": {`{"replicas":1}`, "--timeout=1ns", ": the rollout is not done after 1ns (", 1},
 		"Wrong":   {"{}", "--timeout=-1s", "--timeout -1s: must not be negative", 2},
 	} {
 		t.Run(name, func(t *testing.T) {

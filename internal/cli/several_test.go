@@ -93,8 +93,8 @@ func TestPartOfTheNamespace(t *testing.T) {
 		says   []string
 		holds  []string
 	}{
-		{"a freeze", []string{"hold", "--all", "freeze"}, []string{"deployment/api held: freeze", "deployment/web held: freeze", "list statefulsets", "the record is not visible to you", missing}, []string{"api=freeze", "web=freeze"}},
-		{"one kind, but the record isn't visible", []string{"release", "deployment", "-l", "team=front"}, []string{"deployment/web: removed the hold", "the record is not visible to you", missing}, nil},
+		{"a freeze", []string{"hold", "--all", "freeze"}, []string{"deployment/api in namespace " + s.Namespace + " held: freeze", "deployment/web in namespace " + s.Namespace + " held: freeze", "list statefulsets", "the record is not visible to you", missing}, []string{"api=freeze", "web=freeze"}},
+		{"one kind, but the record isn't visible", []string{"release", "deployment", "-l", "team=front"}, []string{"deployment/web in namespace " + s.Namespace + ": removed the hold", "the record is not visible to you", missing}, nil},
 		{"nothing is found", []string{"hold", "-l", "team=none", "freeze"}, []string{"list statefulsets", "workloads may be missing", "there is no followed workload with the labels team=none"}, nil},
 	} {
 		got := saying(t, "lockstep", append(step.args, "-n", s.Namespace, "--kubeconfig", account.Kubeconfig))

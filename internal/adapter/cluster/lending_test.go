@@ -102,7 +102,7 @@ func TestBorrowerWithoutTemplate(t *testing.T) {
 	deployments, rollouts := l.mirrorOf(kube.Deployment()), l.mirrorOf(kube.Rollout())
 	must(t, rollouts.Add(borrower("canary", "Deployment")))
 	must(t, rollouts.Add(borrower("strange", "ReplicaSet")))
-	for name, want := range map[string]string{"canary": "Deployment lender", "strange": "ReplicaSet"} {
+	for name, want := range map[string]string{"canary": "deployment/lender in namespace ", "strange": "ReplicaSet"} {
 		if w, ok := l.Workload(key(kube.Rollout(), name)); !ok || !strings.Contains(w.Problem, want) {
 			t.Errorf("%s is found: %t, with the problem %q, want one that names %q", name, ok, w.Problem, want)
 		}

@@ -160,22 +160,22 @@ func TestJudge(t *testing.T) {
 		"not observed": {
 			reason: "the status may be that of the version before",
 			in:     lineage.History{Current: user, Holders: []*lineage.Holder{user}},
-			want:   revisions.Verdict{Reason: input.GenerationNotObserved, Message: "the controller of rollout/web has not acted on its newest version"},
+			want:   revisions.Verdict{Reason: input.GenerationNotObserved, Message: "the controller of rollout/web in namespace shop has not acted on its newest version"},
 		},
 		"no revision": {
 			reason: "a hash can be published before its ReplicaSet exists",
 			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true}}, Holders: []*lineage.Holder{user}},
-			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of rollout/web does not have a revision yet"},
+			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of rollout/web in namespace shop does not have a revision yet"},
 		},
 		"paused": {
 			reason: "the person who paused it should read why nothing happens",
 			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true, Paused: true}}},
-			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of rollout/web does not have a revision yet (it is paused)"},
+			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of rollout/web in namespace shop does not have a revision yet (it is paused)"},
 		},
 		"not referenced": {
 			reason: "an older user does not stand for the newest revision",
 			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true}}, Current: bystander, Holders: []*lineage.Holder{bystander, user}},
-			want: revisions.Verdict{Reason: input.NotReferenced, Message: "the pod template of ReplicaSet/bystander, the newest revision of rollout/web, " +
+			want: revisions.Verdict{Reason: input.NotReferenced, Message: "the pod template of ReplicaSet/bystander, the newest revision of rollout/web in namespace shop, " +
 				"does not reference configmap/app-1"},
 		},
 		"ready": {

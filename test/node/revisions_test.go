@@ -62,7 +62,7 @@ func imageThatRunsAsRoot(t *testing.T, cluster *labtest.Cluster) {
 	red := w.ConfigMapOf("red")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		out, _, _ := labtest.RunCommand(t, labtest.Command{Path: w.Lockstep, Args: []string{"doctor", "-n", w.Namespace}, Env: []string{"KUBECONFIG=" + w.Kubeconfig}})
-		return strings.Contains(out, " in "+w.Namespace+": container demo") && strings.Contains(out, "set podSecurityContext and securityContext to null"), out
+		return strings.Contains(out, " in namespace "+w.Namespace+": container demo") && strings.Contains(out, "set podSecurityContext and securityContext to null"), out
 	})
 	w.Upgrade(strings.Replace(values, "podSecurityContext: {runAsUser: 65532}", "podSecurityContext: null\nsecurityContext: null", 1))
 	w.AwaitPods(map[string]int{red: 3})

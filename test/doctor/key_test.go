@@ -40,7 +40,7 @@ func TestReplacedKey(t *testing.T) {
 		return err == nil, fmt.Sprintf("replace the key: %v", err)
 	})
 	a := i.examine(t)
-	a.expect(t, "key", "problem", "was replaced", "deployment/"+testkit.Web+" in "+i.Namespace, "delete the Secret")
+	a.expect(t, "key", "problem", "was replaced", "deployment/"+testkit.Web+" in namespace "+i.Namespace, "delete the Secret")
 	for _, form := range []string{string(other), hex.EncodeToString(other), base64.StdEncoding.EncodeToString(other)} {
 		if a.code != 1 || strings.Contains(a.stdout, form) {
 			t.Errorf("exit code %d, and\n%s", a.code, a.stdout)

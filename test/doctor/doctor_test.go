@@ -46,9 +46,9 @@ func TestDoctor(t *testing.T) {
 	if sick.code != 1 || !strings.Contains(sick.stderr, "Error: 1 problem\n") {
 		t.Errorf("exit code %d: %s", sick.code, sick.stderr)
 	}
-	sick.expect(t, "settings", "problem", "deployment/web in "+i.Namespace, `"soon" isn't valid`, "InvalidValue")
-	sick.expect(t, "references", "warning", "deployment/lost in "+i.Namespace+" needs configmap/nowhere, which does not exist")
-	sick.expect(t, "reloaders", "warning", "deployment/web in "+i.Namespace+" also has Stakater Reloader annotations", "rolled out by the installation in namespace elsewhere")
+	sick.expect(t, "settings", "problem", "deployment/web in namespace "+i.Namespace, `"soon" isn't valid`, "InvalidValue")
+	sick.expect(t, "references", "warning", "deployment/lost in namespace "+i.Namespace+" needs configmap/nowhere, which does not exist")
+	sick.expect(t, "reloaders", "warning", "deployment/web in namespace "+i.Namespace+" also has Stakater Reloader annotations", "rolled out by the installation in namespace elsewhere")
 	sick.expect(t, "registries", "warning", "127.0.0.1:1", "does not follow images")
 	sick.expect(t, "leader", "warning", "isn't a pod of deployment/lockstep") // it is a process of the test
 
@@ -62,7 +62,7 @@ spec:
     metadata: {labels: {app: reloader}}
     spec: {containers: [{name: reloader, image: 'ghcr.io/stakater/reloader:v1.4.0'}]}
 `)
-	i.examine(t).expect(t, "reloaders", "problem", "also has Stakater Reloader annotations, and Stakater Reloader is running", "Stakater Reloader runs: deployment/reloader in "+i.Own)
+	i.examine(t).expect(t, "reloaders", "problem", "also has Stakater Reloader annotations, and Stakater Reloader is running", "Stakater Reloader runs: deployment/reloader in namespace "+i.Own)
 
 	for _, defect := range []struct {
 		name string

@@ -96,7 +96,7 @@ func TestAskedOfFlags(t *testing.T) {
 	ask([]string{"a controller that follows this kind of workload"}, explain...)
 	off := i.examine(t)
 	off.expect(t, "kinds", "ok", "followed: statefulset, cronjob; off: deployment, daemonset, rollout")
-	off.expect(t, "settings", "warning", "deployment/web in "+i.Namespace+" (KindOff)", "enable the kind in the controller")
+	off.expect(t, "settings", "warning", "deployment/web in namespace "+i.Namespace+" (KindOff)", "enable the kind in the controller")
 	i.Patch(t, &appsv1.Deployment{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:"127.0.0.1:1/app:1"}}}`, settings.ImagePrefix+"app"))
 	i.args(t, own)
 	ask([]string{"ImagesOff", "app:1"}, "images")
@@ -107,7 +107,7 @@ func metadata(t *testing.T, i *installation) {
 	t.Helper()
 	i.Patch(t, &corev1.ConfigMap{}, "app", `{"metadata":{"annotations":{"lockstep.dev/relod":"never"}}}`)
 	i.Patch(t, &corev1.Namespace{}, i.Namespace, `{"metadata":{"annotations":{"lockstep.dev/reload":"maybe"}}}`)
-	i.examine(t).expect(t, "settings", "problem", "configmap/app in "+i.Namespace+": annotation lockstep.dev/relod is unknown", "namespace/"+i.Namespace+": annotation lockstep.dev/reload: \"maybe\"")
+	i.examine(t).expect(t, "settings", "problem", "configmap/app in namespace "+i.Namespace+": annotation lockstep.dev/relod is unknown", "namespace/"+i.Namespace+": annotation lockstep.dev/reload: \"maybe\"")
 }
 
 // leftovers: a pod that was evicted, and whose place another one has taken.
@@ -141,7 +141,7 @@ func asRoot(t *testing.T, i *installation) {
 	if err := i.Client.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	i.examine(t).expect(t, "pods", "warning", "pod/root in "+i.Namespace+": container web", "set podSecurityContext and securityContext to null")
+	i.examine(t).expect(t, "pods", "warning", "pod/root in namespace "+i.Namespace+": container web", "set podSecurityContext and securityContext to null")
 }
 
 // TestTwins: two controllers of Lockstep watch one namespace.
@@ -156,5 +156,5 @@ func TestTwins(t *testing.T) {
 	together := i.examine(t)
 	together.expect(t, "leader", "problem", "same Lease", "deployment/twin")
 	i.args(t, "--lease-name=other", "--namespaces="+i.Namespace)
-	i.examine(t).expect(t, "reloaders", "problem", "Lockstep runs too: deployment/twin in "+i.Own)
+	i.examine(t).expect(t, "reloaders", "problem", "Lockstep runs too: deployment/twin in namespace "+i.Own)
 }

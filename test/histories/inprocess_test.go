@@ -207,7 +207,7 @@ func (w *inProcess) eventually(try func() error) error { return try() }
 func (w *inProcess) word() (histories.Word, error) {
 	key := kube.Key{GroupKind: w.kind.GroupKind(), Namespace: namespace, Name: testkit.Web}
 	entry, _ := w.process.Entry(key)
-	return wordOf(w.process.last[key.String()], entry, w.person, w.digests), nil
+	return wordOf(w.process.last[key.Log()], entry, w.person, w.digests), nil
 }
 
 // TestInProcess plays 200 histories to the product's decisions. HISTORY_SEED=7 plays one,

@@ -370,7 +370,7 @@ func TestEveryNameIsTried(t *testing.T) {
 	l.source(last)
 	l.deployment(first, gone, last)
 	_, err := l.attach(l.request(kube.Deployment(), first, gone, last))
-	if err == nil || !strings.Contains(err.Error(), "attach secret/gone: it does not exist in namespace "+l.namespace) {
+	if err == nil || !strings.Contains(err.Error(), "attach secret/gone in namespace "+l.namespace+": it does not exist") {
 		t.Errorf("error is %v", err)
 	}
 	if l.owners(first) == "" || l.owners(last) == "" {

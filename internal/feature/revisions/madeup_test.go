@@ -57,7 +57,7 @@ func TestAMadeUpKind(t *testing.T) {
 	c := newCrew(t)
 	kinds := append(kube.Kinds(), crews())
 	kind, found := kube.FindKind(kinds, "cw")
-	if !found || kind.Name() != "crew" {
+	if !found || kind.Name() != "crew.crews.example.org" {
 		t.Fatalf("cw is found: %t", found)
 	}
 	cache := cluster.NewCache(testkit.NewClient(t, c.kubeconfig), cluster.CacheOptions{

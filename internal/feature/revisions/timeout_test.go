@@ -43,7 +43,7 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 					"lastTransitionTime": now, "lastUpdateTime": now,
 				})
 			},
-			want: "the controller of rollout/web has not acted on its newest version (it is invalid: see its condition InvalidSpec)",
+			want: "the controller of rollout/web in namespace NS has not acted on its newest version (it is invalid: see its condition InvalidSpec)",
 		},
 		"another's revision": {
 			reason: "a ReplicaSet of that name which somebody else made is none of ours",
@@ -66,7 +66,7 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 				r.act("1", input.ConfigMap("other"))
 				r.publish("1")
 			},
-			want: "the pod template of ReplicaSet/web-1, the newest revision of rollout/web, does not reference configmap/cm",
+			want: "the pod template of ReplicaSet/web-1, the newest revision of rollout/web in namespace NS, does not reference configmap/cm",
 		},
 	}
 	for name, c := range cases {
@@ -78,8 +78,9 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 			request := l.rolloutRequest(cm)
 			request.Timeout = 20 * time.Second
 			_, err := l.attach(request)
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
-				t.Errorf("%s: error is %v, want %q", c.reason, err, c.want)
+			want := strings.ReplaceAll(c.want, " NS", " "+l.namespace)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
+				t.Errorf("%s: error is %v, want %q", c.reason, err, want)
 			}
 			if got := l.owners(cm); got != "" {
 				t.Errorf("%s: attached to %s", c.reason, got)
@@ -100,7 +101,7 @@ func TestAMissingWorkload(t *testing.T) {
 		t.Errorf("not waited for: error %v", err)
 	}
 	request.WaitForWorkload, request.Timeout = true, 10*time.Second
-	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "deployment/web in namespace "+l.namespace+" does not exist yet") || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
+	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "rollout/web in namespace "+l.namespace+" does not exist yet") || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
 		t.Errorf("waited for: error %v", err)
 	}
 }

@@ -151,7 +151,7 @@ func (s *Situation) estimate(state Report) *Report {
 	if !isNew || recorded != input.QuietWindow {
 		in = assume(in, recorded)
 	}
-	now := rollouts.Decide(in)
+	now := s.rolledOut(rollouts.Decide(in))
 	isDue := slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Standing == input.Due })
 	isSame := now.Reason == recorded && record.Brief(now.Message) == state.Message
 	c := comparison{recorded: recorded, now: now.Reason, isSame: isSame, isDue: isDue, isNew: isNew, isBlind: s.isBlind(recorded)}
@@ -168,6 +168,18 @@ func (s *Situation) estimate(state Report) *Report {
 		next.PendingSince = state.PendingSince
 	}
 	return &next
+}
+
+// rolledOut corrects the reason of a release whose rollout is written, and not on record yet: the versions
+// that the pod template shows weren't accepted without a rollout.
+func (s *Situation) rolledOut(d rollouts.Decision) rollouts.Decision {
+	isUnwritten := func(f input.Finding) bool {
+		return slices.Contains(s.Live.Template.Released, f.ID) && (f.Shows == input.Mark{} || s.Workload.Shown[f.ID] != f.Shows)
+	}
+	if d.Reason == input.Released && !slices.ContainsFunc(s.Live.Findings, isUnwritten) {
+		d.Reason = input.DeliveredBefore
+	}
+	return d
 }
 
 // undecided is the estimate where the next decision isn't known.

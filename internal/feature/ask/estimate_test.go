@@ -312,10 +312,33 @@ func TestNextWords(t *testing.T) {
 		"Held":       {Explanation{Controller: Controller{State: Running}, State: held}, "the workload waits for the end", "the oldest pending change was seen 5m ago"},
 		"HeldDown":   {Explanation{Controller: Controller{State: Down}, State: held}, "nothing while the controller is down; the workload waits for the end", "the oldest pending change was seen 5m ago"},
 		"NoneIsDue":  {Explanation{Controller: Controller{State: Running}, State: held, Estimate: &Report{Reason: string(input.InStep), From: FromEstimate}}, "nothing, until an input changes", ""},
+		"NextJob":    {Explanation{Controller: Controller{State: Down}, State: inStep, Estimate: &Report{Reason: string(input.NextJob), From: FromEstimate}}, "the next Job loads it", ""},
+		"RolledOut":  {Explanation{Controller: Controller{State: Running}, State: held, Estimate: &Report{Reason: string(input.DeliveredBefore), From: FromEstimate}}, "nothing, until an input changes", ""},
 		"AboutToRun": {Explanation{Controller: Controller{State: Running}, State: held, Estimate: &Report{Reason: string(input.Reloaded), From: FromEstimate, PendingSince: &since}}, "the rollout, at the controller's next check", "the oldest pending change was seen 5m ago"},
 	} {
 		if next, waiting := tc.e.NextWords(testTime), tc.e.WaitingWords(testTime); next != tc.next || waiting != tc.waiting {
 			t.Errorf("%s: next %q, waiting %q", name, next, waiting)
+		}
+	}
+}
+
+// TestRolledOut: until the controller's rollout after a release is on record, the rule for the objects sees only the release.
+func TestRolledOut(t *testing.T) {
+	t.Parallel()
+	id, mark := input.ConfigMap("app"), input.Tracked("0123456789")
+	for name, tc := range map[string]struct {
+		shown input.Shown
+		want  input.Reason
+	}{
+		"RolledOut": {input.Shown{id: mark}, input.DeliveredBefore},
+		"Accepted":  {input.Shown{id: input.Tracked("77ab01c9de")}, input.Released},
+		"NotShown":  {nil, input.Released},
+	} {
+		s, f := Situation{Workload: &kube.Workload{}}, input.Finding{ID: id}
+		s.Workload.Shown, f.Shows = tc.shown, mark
+		s.Live.Template.Released, s.Live.Findings = []input.ID{id}, []input.Finding{f}
+		if got := s.rolledOut(rollouts.Decision{Reason: input.Released}); got.Reason != tc.want {
+			t.Errorf("%s: %s, want %s", name, got.Reason, tc.want)
 		}
 	}
 }

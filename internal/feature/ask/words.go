@@ -94,9 +94,11 @@ func (e *Explanation) NextWords(now time.Time) string {
 
 func (s Report) nextWords(c Controller, now time.Time) string {
 	switch {
+	case s.Reason == string(input.NextJob):
+		return "the next Job loads it"
 	case c.State == Down && s.Ends == "":
 		return "nothing while the controller is down"
-	case s.IsInStep():
+	case s.IsInStep(), s.From == FromEstimate && s.isDelivered():
 		return "nothing, until an input changes"
 	case s.Reason == string(input.Reloaded) && s.From == FromEstimate:
 		return "the rollout, at the controller's next check"
@@ -127,7 +129,20 @@ func (e *Explanation) EstimateWords() string {
 	if e.Estimate.Message != "" {
 		words += ": " + e.Estimate.Message
 	}
+	if e.Estimate.isDelivered() {
+		return words + "; this isn't on record yet"
+	}
 	return words + "; the controller hasn't decided yet"
+}
+
+// isDelivered reports whether the versions are delivered, so that the controller only has to record them.
+func (s Report) isDelivered() bool {
+	switch input.Reason(s.Reason) {
+	case input.DeliveredBefore, input.DeliveredByRollout, input.Released:
+		return true
+	default:
+		return false
+	}
 }
 
 // NoUsers is why a source has no workload.

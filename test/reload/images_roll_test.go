@@ -66,7 +66,7 @@ spec: {schedule: "0 3 * * *", jobTemplate: {spec: {template: {spec: {restartPoli
 	}
 	g.rollImage(t, 1, "the current image for image/app isn't known", "deployment/alone", "--now")
 	g.rollImage(t, 1, `"app" doesn't name a tag`, "deployment/misspelt", "--now")
-	g.rollImage(t, 1, "not for windows/amd64", "deployment/foreign", "--now", "--image-platforms", "windows/amd64")
+	g.rollImage(t, 1, "but not windows/amd64", "deployment/foreign", "--now", "--image-platforms", "windows/amd64")
 	g.rollImage(t, 0, "rolled out: image/app="+digestIn(second), "cronjob/nightly", "--now")
 	g.rollImage(t, 1, "next Job", "cronjob/nightly", "--now")
 	g.checkRollouts(t, "nothing to move it to", 0, "deployment/alone", "deployment/misspelt", "deployment/foreign")

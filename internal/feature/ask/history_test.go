@@ -253,6 +253,11 @@ func TestHistoryOf(t *testing.T) {
 			ask.Past{Workload: workload(deployment, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("a", 1, 9, one))}},
 			[]turn{{1, 9, "current", nil, "kubectl-rollout"}},
 		},
+		"SameSecond": {
+			"two of one second: the number that is missing tells",
+			ask.Past{Workload: workload(set, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 4, 2, two)), revision("c", 3, 2, one)}},
+			[]turn{{4, -1, "current again", []ask.Change{change("", "2222222222")}, "kubectl-rollout"}, {3, -1, "", nil, ask.ByUnknown}, {1, -1, "first", nil, ask.ByUnknown}},
+		},
 		"UndoOfAPair": {
 			"a StatefulSet's revisions were used again, and kept only their last numbers: nothing tells who made 4, and when; 5 was used once",
 			ask.Past{

@@ -93,12 +93,26 @@ func (p *Past) turnsOf(r lineage.Past) []turn {
 }
 
 // markAgain finds revisions that were used again, for kinds that don't record it: they are older than one
-// with a lower number.
+// with a lower number. Times have a resolution of a second: of two equal ones, the later was used again if a
+// number before it is missing, because the revision gave that number up for its present one.
 func markAgain(all []turn) {
 	for i := range all {
 		t := &all[i]
-		t.Again = t.Again || slices.ContainsFunc(all[:i], func(other turn) bool { return other.created.After(t.created) })
+		gap := hasGap(all[:i])
+		t.Again = t.Again || slices.ContainsFunc(all[:i], func(other turn) bool {
+			return other.created.After(t.created) || gap && other.created.Equal(t.created)
+		})
 	}
+}
+
+// hasGap reports whether a number is missing between those of the turns.
+func hasGap(all []turn) bool {
+	for i := 1; i < len(all); i++ {
+		if all[i].Number > all[i-1].Number+1 {
+			return true
+		}
+	}
+	return false
 }
 
 func imagesOf(template *corev1.PodTemplateSpec) map[string]string {

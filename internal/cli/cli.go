@@ -59,7 +59,7 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	}
 	_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {
-		if flag, isFlag := errors.AsType[commandline.WrongFlag](err); isFlag {
+		if flag, isFlag := errors.AsType[commandline.WrongFlagError](err); isFlag {
 			_, _ = fmt.Fprintln(env.Stderr, "Usage:", flag.Usage)
 		}
 		_, _ = fmt.Fprintf(env.Stderr, "Run %q for usage.\n", command.CommandPath()+" --help")

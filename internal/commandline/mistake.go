@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// WrongFlag is a flag that a command doesn't have, or a value that a flag doesn't take.
-type WrongFlag struct {
+// WrongFlagError is a flag that a command doesn't have, or a value that a flag doesn't take.
+type WrongFlagError struct {
 	error
 	// Usage is one line.
 	Usage string
 }
 
-func (e WrongFlag) Unwrap() error { return e.error }
+func (e WrongFlagError) Unwrap() error { return e.error }
 
 // CommandError explains why the flags of a command line could not be parsed: an unknown command,
 // if that is why a flag is unknown, or the wrong flag. further are commands that Cobra does not
@@ -26,7 +26,7 @@ func CommandError(cmd *cobra.Command, err error, further []string) error {
 	if _, unknown := errors.AsType[*pflag.NotExistError](err); unknown && !cmd.HasParent() && cmd.Flags().NArg() > 0 {
 		return UnknownCommand(cmd, cmd.Flags().Arg(0), further)
 	}
-	return WrongFlag{FlagError(cmd.Flags(), err), cmd.UseLine()}
+	return WrongFlagError{FlagError(cmd.Flags(), err), cmd.UseLine()}
 }
 
 // Misplaced is the first of the arguments in the place of a command that isn't one, empty if there is none. Cobra

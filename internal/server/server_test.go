@@ -15,7 +15,7 @@ import (
 // TestTakenPorts: whatever can't be served, the error names the front end's setting.
 func TestTakenPorts(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // Listening on loopback does not wait.
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func Run(ctx context.Context, env Env) int {
 		return exit.Code
 	case errors.As(err, &usage):
 		fmt.Fprintln(env.Stderr, "Error:", err)
-		if flag, isFlag := errors.AsType[commandline.WrongFlag](err); isFlag {
+		if flag, isFlag := errors.AsType[commandline.WrongFlagError](err); isFlag {
 			fmt.Fprintln(env.Stderr, "Usage:", flag.Usage)
 		}
 		fmt.Fprintf(env.Stderr, "Run %q for usage.\n", command+" --help")

@@ -118,6 +118,7 @@ func assume(in rollouts.Observation, recorded input.Reason) rollouts.Observation
 	case input.Damped:
 		why, _, _ := strings.Cut(in.Entry.Decision.Message, ": ")
 		in.Gates.Damped = rollouts.DampedState{Until: in.Now.Add(time.Hour), Why: why}
+	default: // it follows from the objects alone, or the objects can't tell
 	}
 	return changedAt(in, time.Time{})
 }

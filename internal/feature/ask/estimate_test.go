@@ -238,7 +238,7 @@ func TestEstimatesNeverContradict(t *testing.T) {
 	t.Parallel()
 	estimates := 0
 	for seed := range uint64(20000) {
-		w := world{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // each run makes the same situations
+		w := world{rand.New(rand.NewPCG(seed, 1))} // each run makes the same situations
 		s := w.recorded()
 		e := Explain(s)
 		if e.Estimate != nil {

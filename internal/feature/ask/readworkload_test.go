@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -45,9 +46,7 @@ func (f told) explain(t *testing.T) Explanation {
 		return metav1.ObjectMeta{Namespace: "lockstep-system", Name: name, Labels: map[string]string{settings.StateLabel: "true"}}
 	}
 	web := &appsv1.Deployment{ObjectMeta: at("web", map[string]string{"image.lockstep.dev/web": "registry.example/app:1.*"})}
-	for key, value := range f.annotations {
-		web.Annotations[key] = value
-	}
+	maps.Copy(web.Annotations, f.annotations)
 	from := corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "app"}}}
 	web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "registry.example/app:1.4", EnvFrom: []corev1.EnvFromSource{from}}}
 	shard := &corev1.ConfigMap{ObjectMeta: own("lockstep-state-00"), Data: map[string]string{}}
@@ -109,8 +108,12 @@ func TestImagesAreOnRecord(t *testing.T) {
 	}{
 		"Held":     {"the record is as new as the hold", told{annotations: hold, decision: held, image: due}, "Held", "", "the workload waits for the end of the hold", "not followed"},
 		"Released": {"the hold is gone, and the image is due", told{decision: held, image: due}, "Held", "Reloaded: " + change, "the rollout, at the controller's next check", "not followed"},
-		"HeldInTurn": {"it was held since", told{annotations: hold, decision: decided(input.AwaitsTurn, change), image: due}, "AwaitsTurn",
-			`Held: held by annotation lockstep.dev/hold ("freeze"): ` + change, "the workload waits for the end of the hold", "not followed"},
+		"HeldInTurn": {
+			"it was held since",
+			told{annotations: hold, decision: decided(input.AwaitsTurn, change), image: due},
+			"AwaitsTurn",
+			`Held: held by annotation lockstep.dev/hold ("freeze"): ` + change, "the workload waits for the end of the hold", "not followed",
+		},
 		"Namespace": {"its namespace holds", told{namespace: hold, decision: heldByNamespace, image: due}, "Held", "", "the workload waits for the end of the hold", "not followed"},
 		"Hidden":    {"whether its namespace holds can't be read", told{namespace: hold, decision: heldByNamespace, image: due, forbidden: "shop"}, "Held", "", "the workload waits for the end of the hold", "not followed"},
 		"Stops":     {"whether an operator stopped it can't be read", told{decision: decided(input.Stopped, "stopped by an operator: "+change), image: due, forbidden: "lockstep-stop"}, "Stopped", "", "the workload waits for lockstep resume", "not followed"},

@@ -1,9 +1,19 @@
 package histories_test
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/test/histories"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // world is where a history is played.
@@ -62,9 +72,11 @@ func step(a histories.Action, w world, m *histories.Model) error {
 	if a.Verb != histories.Settle || !w.isUp() || !w.sees() {
 		return nil
 	}
-	return w.eventually(func() error {
-		if err := observe(w, m); err != nil {
-			return err
+	var broken error
+	err := w.eventually(func() error {
+		// The model has counted the rollout, so another try wouldn't report it again.
+		if broken = observe(w, m); broken != nil {
+			return nil
 		}
 		word, err := w.word()
 		if err != nil {
@@ -72,6 +84,7 @@ func step(a histories.Action, w world, m *histories.Model) error {
 		}
 		return m.Settle(word)
 	})
+	return cmp.Or(broken, err)
 }
 
 // observe tells the model what was written.
@@ -82,4 +95,51 @@ func observe(w world, m *histories.Model) error {
 		}
 	}
 	return nil
+}
+
+// retrying is a world that tries until there is no error, as one on a control plane does. While
+// it waits at the second settlement, another Lockstep patch arrives.
+type retrying struct {
+	*inProcess
+
+	words int
+}
+
+func (w *retrying) eventually(try func() error) error {
+	for try() != nil {
+	}
+	return nil
+}
+
+func (w *retrying) word() (histories.Word, error) {
+	if w.words++; w.words != 2 {
+		return w.inProcess.word()
+	}
+	o := w.kind.NewObject()
+	c := w.server.as(kube.FieldManager)
+	if err := c.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: testkit.Web}, o); err != nil {
+		return histories.Word{}, err
+	}
+	d := asDeployment(o)
+	setOn(&d.Spec.Template, settings.Inputs, "configmap/app~0000000000")
+	if err := c.Update(context.Background(), d); err != nil {
+		return histories.Word{}, err
+	}
+	return histories.Word{}, errNotSaid
+}
+
+// TestForbiddenRolloutDuringASettlement: a rollout that breaks the rules fails the history even
+// when everything is in order at the next try.
+func TestForbiddenRolloutDuringASettlement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, err := newInProcess(join(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = play(join(), &retrying{inProcess: w})
+		if want := "nothing was due"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the history ends with %v, want an error with %q", err, want)
+		}
+	})
 }

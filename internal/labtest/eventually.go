@@ -10,6 +10,9 @@ import (
 // fail.
 const PatienceEnv = "LOCKSTEP_PATIENCE"
 
+// LateReason begins the message of every test that fails because [Eventually] waited in vain.
+const LateReason = "not within "
+
 // maxPause bounds the time between two checks of a long wait.
 const maxPause = 250 * time.Millisecond
 
@@ -36,7 +39,7 @@ func Eventually(t testing.TB, timeout time.Duration, check func() (done bool, wh
 		// program.
 		waited := time.Since(began)
 		if waited > timeout {
-			t.Fatalf("not within %s: %s", timeout, why)
+			t.Fatalf("%s%s: %s", LateReason, timeout, why)
 		}
 		time.Sleep(pause(waited))
 	}

@@ -90,10 +90,10 @@ func Parse(id, text string) (Break, error) {
 	return b, nil
 }
 
-// pattern is the value of -run that selects just this test.
-func (b Break) pattern() string {
+// pattern is the value of -run that selects just one test.
+func pattern(test string) string {
 	var parts []string
-	for part := range strings.SplitSeq(b.Test, "/") {
+	for part := range strings.SplitSeq(test, "/") {
 		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
 	}
 	return strings.Join(parts, "/")

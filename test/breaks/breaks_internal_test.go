@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Break{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := got.pattern(); got != `^TestLabels$/^a_dot\.$` {
+	if got := pattern(got.Test); got != `^TestLabels$/^a_dot\.$` {
 		t.Errorf("-run %s would select other tests too", got)
 	}
 	for reason, text := range map[string]string{
@@ -166,7 +166,7 @@ func TestResume(t *testing.T) {
 	if left := s.left([]Break{noticedOne, missed}); len(left) != 2 {
 		t.Fatalf("the first run leaves %q", ids(left))
 	}
-	for _, err := range []error{s.report(noticedOne, nil, time.Second), s.report(missed, errors.New("it passes"), time.Second)} {
+	for _, err := range []error{s.report(noticedOne, outcome{}), s.report(missed, outcome{missed: errors.New("it passes")})} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,33 +203,34 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	b := Break{ID: "HI-3", Test: "TestX"}
 	cases := map[string]struct {
-		p      progress
-		missed error
-		want   string
+		p    progress
+		o    outcome
+		want string
 	}{
 		"the first of a run that continues": {
 			progress{all: 254, takenOver: 16, ran: 1, elapsed: 8 * time.Second},
-			nil,
+			outcome{},
 			"[17/254] HI-3 noticed by TestX in 12s (about 32 minutes left)",
 		},
 		"the mean of what ran": {
 			progress{all: 20, ran: 10, elapsed: 2 * time.Minute},
-			nil,
-			"[10/20] HI-3 noticed by TestX in 12s (about 2 minutes left)",
+			outcome{late: true},
+			"[10/20] HI-3 noticed by TestX in 12s, by a wait in vain (about 2 minutes left)",
 		},
 		"the last": {
 			progress{all: 20, takenOver: 5, ran: 15, elapsed: time.Minute},
-			nil,
+			outcome{},
 			"[20/20] HI-3 noticed by TestX in 12s",
 		},
 		"missed": {
 			progress{all: 2, ran: 1, elapsed: 12 * time.Second},
-			errors.New("TestX did not run to its end:\npanic"),
+			outcome{missed: errors.New("TestX did not run to its end:\npanic")},
 			"[1/2] HI-3 MISSED after 12s: TestX did not run to its end (about 12 seconds left)",
 		},
 	}
 	for name, c := range cases {
-		if got := c.p.line(b, c.missed, 12*time.Second); got != c.want {
+		c.o.took = 12 * time.Second
+		if got := c.p.line(b, c.o); got != c.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, c.want)
 		}
 	}
@@ -250,8 +251,21 @@ func TestVerdict(t *testing.T) {
 		want   string // none means noticed
 	}{
 		"failed":          {started + event("fail", "TestX/sub", "") + event("fail", "TestX", "") + event("fail", "", ""), ""},
-		"the setup fails": {event("run", "TestX", "") + event("fail", "TestX", "") + event("fail", "", ""), ""},
-		"passed":          {started + event("pass", "TestX/sub", "") + event("pass", "TestX", "") + event("pass", "", ""), `TestX/sub passes although "it is lost" is back`},
+		"a subtest of it": {started + event("run", "TestX/sub/a", "") + event("fail", "TestX/sub/a", "") + event("fail", "TestX/sub", "") + event("fail", "TestX", "") + event("fail", "", ""), ""},
+		"the setup fails": {event("run", "TestX", "") + event("fail", "TestX", "") + event("fail", "", ""), "TestX/sub did not run, only TestX"},
+		"only its parent fails": {
+			started + event("pass", "TestX/sub", "") + event("fail", "TestX", "") + event("fail", "", ""),
+			`TestX/sub passes although "it is lost" is back, only TestX fails`,
+		},
+		"another test fails": {
+			started + event("run", "TestX/subs", "") + event("fail", "TestX/subs", "") + event("pass", "TestX/sub", "") + event("fail", "TestX", "") + event("fail", "", ""),
+			`TestX/sub passes although "it is lost" is back, only TestX/subs, TestX fails`,
+		},
+		"it took ten minutes": {
+			started + event("output", "TestX/sub", "panic: test timed out after 10m0s\n") + event("fail", "TestX/sub", "") + event("fail", "", ""),
+			"TestX/sub did not run to its end",
+		},
+		"passed": {started + event("pass", "TestX/sub", "") + event("pass", "TestX", "") + event("pass", "", ""), `TestX/sub passes although "it is lost" is back`},
 		"skipped": {
 			started + event("output", "TestX/sub", "x.go:1: this test belongs to \"make test-all\"\n") + event("skip", "TestX/sub", "") + event("pass", "TestX", "") + event("pass", "", ""),
 			"TestX/sub did not run, it was skipped:\nx.go:1: this test belongs to \"make test-all\"",
@@ -278,29 +292,79 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// TestControl: a test that doesn't pass without a break can't notice one.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	g := group{Package: "./a", Test: "TestX/sub"}
+	event := func(action, test string) string {
+		return fmt.Sprintf("{\"Action\":%q,\"Package\":\"a\",\"Test\":%q}\n", action, test)
+	}
+	started := event("run", "TestX") + event("run", "TestX/sub")
+	cases := map[string]struct{ output, want string }{
+		"passes":         {started + event("pass", "TestX/sub") + event("pass", "TestX") + event("pass", ""), ""},
+		"fails":          {started + event("fail", "TestX/sub") + event("fail", "TestX") + event("fail", ""), "TestX/sub fails without a break"},
+		"a parent fails": {started + event("pass", "TestX/sub") + event("fail", "TestX") + event("fail", ""), "TestX/sub fails without a break"},
+		"skipped":        {started + event("skip", "TestX/sub") + event("pass", "TestX") + event("pass", ""), "TestX/sub did not run, it was skipped"},
+		"no test":        {event("pass", ""), "TestX/sub did not run: ./a has no such test"},
+	}
+	for name, c := range cases {
+		err := readRun(c.output).control(g)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestLate: only waits of the named test count.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	output := func(test, text string) string {
+		return fmt.Sprintf("{\"Action\":\"output\",\"Test\":%q,\"Output\":%q}\n", test, text)
+	}
+	cases := map[string]struct {
+		output string
+		want   bool
+	}{
+		"itself":       {output("TestX/sub", "    x_test.go:1: not within 45s: 2 pods"), true},
+		"its subtest":  {output("TestX/sub/a", "    x_test.go:1: not within 45s: 2 pods"), true},
+		"its parent":   {output("TestX", "    x_test.go:1: not within 45s: 2 pods"), false},
+		"another test": {output("TestX/subs", "    x_test.go:1: not within 45s: 2 pods"), false},
+		"at once":      {output("TestX/sub", "    x_test.go:1: 2 pods, want 3"), false},
+	}
+	for name, c := range cases {
+		if got := readRun(c.output).late("TestX/sub"); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 // TestQueue: a worker stays in its package, goes on to the largest one without a worker,
 // and helps others only when there is none.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	var breaks []Break
 	for i, pkg := range []string{"small", "big", "big", "middle", "big", "middle", "big"} {
-		breaks = append(breaks, Break{ID: fmt.Sprintf("%s-%d", pkg, i), Package: pkg})
+		breaks = append(breaks, Break{ID: fmt.Sprintf("%s-%d", pkg, i), Package: pkg, Test: fmt.Sprintf("Test%d", i)})
 	}
+	breaks = append(breaks, Break{ID: "small-7", Package: "small", Test: "Test0"})
 	q := newQueue(breaks)
+	if got := ids(q.groups["small"][0].breaks); got != "small-0 small-7" {
+		t.Errorf("the breaks of one test are %q, want them in one group", got)
+	}
 	last := [2]string{}
 	for i, want := range []struct {
 		worker int
 		pkg    string
 	}{{0, "big"}, {1, "middle"}, {0, "big"}, {1, "middle"}, {1, "small"}, {1, "big"}, {0, "big"}} {
-		b, ok := q.next(last[want.worker])
-		if !ok || b.Package != want.pkg {
-			t.Fatalf("step %d: worker %d gets %+v, want one of %s", i, want.worker, b, want.pkg)
+		g, ok := q.next(last[want.worker])
+		if !ok || g.Package != want.pkg {
+			t.Fatalf("step %d: worker %d gets %+v, want one of %s", i, want.worker, g, want.pkg)
 		}
-		last[want.worker] = b.Package
+		last[want.worker] = g.Package
 	}
 	for worker := range last {
-		if b, ok := q.next(last[worker]); ok {
-			t.Errorf("%s is handed out twice", b.ID)
+		if g, ok := q.next(last[worker]); ok {
+			t.Errorf("%s is handed out twice", ids(g.breaks))
 		}
 	}
 }

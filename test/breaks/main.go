@@ -28,7 +28,8 @@ import (
 	"syscall"
 )
 
-const usage = `Brings defects back, each in a copy of the working tree, and sees the named test fail.
+const usage = `Brings defects back, each in a copy of the working tree, and sees the named test fail. Each test
+first runs without a break: if it fails then, its breaks aren't judged.
 
 Usage:
   go run ./test/breaks [FLAGS] [NAME…]
@@ -116,6 +117,6 @@ func parseArgs(args []string) (options, error) {
 	return o, nil
 }
 
-// defaultWorkers is two more than there are cores, because most tests with a break wait in vain
-// for an event, and use little CPU.
-func defaultWorkers() int { return runtime.NumCPU() + 2 }
+// defaultWorkers is one for each core. A test with a break mostly waits, but each worker has a
+// control plane, and compiles and links the broken program.
+func defaultWorkers() int { return runtime.NumCPU() }

@@ -25,18 +25,33 @@ func (p progress) begin() string {
 }
 
 // line reports a break that has just run.
-func (p progress) line(b Break, missed error, took time.Duration) string {
-	took = took.Round(time.Second)
+func (p progress) line(b Break, o outcome) string {
+	took := o.took.Round(time.Second)
 	what := fmt.Sprintf("noticed by %s in %s", b.Test, took)
-	if missed != nil {
-		first, _, _ := strings.Cut(missed.Error(), "\n")
-		what = fmt.Sprintf("MISSED after %s: %s", took, strings.TrimSuffix(first, ":"))
+	switch {
+	case o.missed != nil:
+		what = fmt.Sprintf("MISSED after %s: %s", took, firstLine(o.missed))
+	case o.late:
+		what += ", by a wait in vain"
 	}
 	line := fmt.Sprintf("[%d/%d] %s %s", p.takenOver+p.ran, p.all, b.ID, what)
 	if left := p.left(); left > 0 {
 		line += fmt.Sprintf(" (about %s left)", program.Rough(left))
 	}
 	return line
+}
+
+// controlLine reports what a test did without a break.
+func controlLine(g group, failed error, took time.Duration) string {
+	if failed != nil {
+		return fmt.Sprintf("        CONTROL FAILED after %s: %s", took.Round(time.Second), firstLine(failed))
+	}
+	return fmt.Sprintf("        %s passes without a break in %s", g.Test, took.Round(time.Second))
+}
+
+func firstLine(err error) string {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.TrimSuffix(first, ":")
 }
 
 // left estimates how long the rest takes, if a break takes as long as the earlier ones:

@@ -6,46 +6,59 @@ import (
 	"sync"
 )
 
-// queue distributes breaks. A worker stays in a package while it has breaks left, because
+// group is the breaks that one test must notice. One worker tries them all, after it has seen
+// the test pass without any of them.
+type group struct {
+	Package, Test string
+	breaks        []Break
+}
+
+// queue distributes groups. A worker stays in a package while it has groups left, because
 // most of the code that the next one needs is compiled then.
 type queue struct {
 	mu      sync.Mutex
-	groups  map[string][]Break
+	groups  map[string][]group
 	workers map[string]int // in each package
 }
 
 func newQueue(breaks []Break) *queue {
-	q := &queue{groups: map[string][]Break{}, workers: map[string]int{}}
+	q := &queue{groups: map[string][]group{}, workers: map[string]int{}}
 	for _, b := range breaks {
-		q.groups[b.Package] = append(q.groups[b.Package], b)
+		groups := q.groups[b.Package]
+		i := slices.IndexFunc(groups, func(g group) bool { return g.Test == b.Test })
+		if i < 0 {
+			i, groups = len(groups), append(groups, group{Package: b.Package, Test: b.Test})
+		}
+		groups[i].breaks = append(groups[i].breaks, b)
+		q.groups[b.Package] = groups
 	}
 	return q
 }
 
-// next returns the next break for a worker whose last one was in a package. After that
-// package it continues with the one that has the most breaks and no other worker; when there
+// next returns the next group for a worker whose last one was in a package. After that
+// package it continues with the one that has the most groups and no other worker; when there
 // is none, it helps another worker.
-func (q *queue) next(last string) (Break, bool) {
+func (q *queue) next(last string) (group, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	pkg := last
 	if len(q.groups[last]) == 0 {
 		q.workers[last]--
 		if pkg = q.largest(); pkg == "" {
-			return Break{}, false
+			return group{}, false
 		}
 		q.workers[pkg]++
 	}
-	b := q.groups[pkg][0]
+	g := q.groups[pkg][0]
 	q.groups[pkg] = q.groups[pkg][1:]
-	return b, true
+	return g, true
 }
 
-// largest is empty when no break is left.
+// largest is empty when no group is left.
 func (q *queue) largest() string {
 	var left []string
-	for pkg, group := range q.groups {
-		if len(group) > 0 {
+	for pkg, groups := range q.groups {
+		if len(groups) > 0 {
 			left = append(left, pkg)
 		}
 	}

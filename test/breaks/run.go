@@ -103,16 +103,30 @@ func (s *session) work(ctx context.Context, trees *trees, count int) error {
 	return errors.Join(errs...)
 }
 
+// controlled reports what a test did without a break.
+func (s *session) controlled(g group, failed error, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(s.out, controlLine(g, failed, took))
+}
+
+// outcome is what a test did with a break.
+type outcome struct {
+	missed error // nil when the test noticed it
+	late   bool  // noticed by a wait in vain
+	took   time.Duration
+}
+
 // report records the result of a break.
-func (s *session) report(b Break, missed error, took time.Duration) error {
+func (s *session) report(b Break, o outcome) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress.ran++
 	s.progress.elapsed = time.Since(s.began)
-	fmt.Fprintln(s.out, s.progress.line(b, missed, took))
-	if missed != nil {
-		s.missed = append(s.missed, withName(b, missed))
+	fmt.Fprintln(s.out, s.progress.line(b, o))
+	if o.missed != nil {
+		s.missed = append(s.missed, withName(b, o.missed))
 		return nil
 	}
-	return s.results.add(b, took.Seconds())
+	return s.results.add(b, o.took.Seconds())
 }

@@ -27,30 +27,62 @@ type worker struct {
 
 func (w *worker) run(ctx context.Context) error {
 	for last := ""; ctx.Err() == nil; {
-		b, ok := w.queue.next(last)
+		g, ok := w.queue.next(last)
 		if !ok {
 			return nil
 		}
-		last = b.Package
-		began := time.Now()
-		if err := w.prepare(ctx, b); err != nil {
-			return err
-		}
-		missed := w.try(ctx, b)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // Whatever was seen, the end of the run may be its cause.
-		}
-		if err := w.report(b, missed, time.Since(began)); err != nil {
+		last = g.Package
+		if err := w.judge(ctx, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// judge runs the test of a group without a break, and then with each. A test that fails without
+// a break, in this tree and on this control plane, can't notice one.
+func (w *worker) judge(ctx context.Context, g group) error {
+	if err := w.prepare(ctx, g.Package); err != nil {
+		return err
+	}
+	began := time.Now()
+	control := w.control(ctx, g)
+	w.controlled(g, control, time.Since(began))
+	for _, b := range g.breaks {
+		began = time.Now()
+		late, missed := false, control
+		if control == nil {
+			late, missed = w.try(ctx, b)
+		}
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // Whatever was seen, the end of the run may be its cause.
+		}
+		if err := w.report(b, outcome{missed: missed, late: late, took: time.Since(began)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// control runs a test without a break and returns why it can't notice any.
+func (w *worker) control(ctx context.Context, g group) error {
+	r, err := w.test(ctx, g.Package, g.Test)
+	if err != nil {
+		return err
+	}
+	return r.control(g)
+}
+
+// test runs one test.
+func (w *worker) test(ctx context.Context, pkg, test string) (testRun, error) {
+	output, _, err := w.goCommand(ctx, "test", "-json", "-count=1", "-vet=off", "-timeout=10m", "-run", pattern(test), pkg)
+	return readRun(output), err
+}
+
 // prepare starts the worker's control plane, unless "lab exec" has started one for all.
 // Workers don't share one: a controller with a defect may act on the namespaces of others.
-func (w *worker) prepare(ctx context.Context, b Break) (err error) {
-	if w.cluster != nil || !w.lab[b.Package] || os.Getenv(labtest.Env) != "" {
+func (w *worker) prepare(ctx context.Context, pkg string) (err error) {
+	if w.cluster != nil || !w.lab[pkg] || os.Getenv(labtest.Env) != "" {
 		return nil
 	}
 	w.cluster, err = labtest.Start(ctx, labtest.Options{With: []labtest.Component{labtest.KWOK, labtest.ArgoRollouts}, Progress: os.Stderr})
@@ -64,22 +96,22 @@ func (w *worker) end() error {
 	return w.cluster.Stop()
 }
 
-// try makes the change, runs the test, and reverts the change. It returns why the break
-// counts as missed.
-func (w *worker) try(ctx context.Context, b Break) (missed error) {
+// try makes the change, runs the test, and reverts the change. It returns whether the test
+// noticed the break by waiting in vain, or why the break counts as missed.
+func (w *worker) try(ctx context.Context, b Break) (late bool, missed error) {
 	revert, err := b.apply(w.tree)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { missed = errors.Join(missed, revert()) }()
-	output, _, err := w.goCommand(ctx, "test", "-json", "-count=1", "-vet=off", "-timeout=10m", "-run", b.pattern(), b.Package)
+	r, err := w.test(ctx, b.Package, b.Test)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := readRun(output).verdict(b); err != nil {
-		return err
+	if err := r.verdict(b); err != nil {
+		return false, err
 	}
-	return w.compiles(ctx, b)
+	return r.late(b.Test), w.compiles(ctx, b)
 }
 
 // compiles makes sure that a test which builds a program has not failed because the program

@@ -58,12 +58,28 @@ const SkipReason = "this test belongs to "
 // later tier don't call it: [Shared], [Private], [Program] and [Need] do.
 func In(t testing.TB, tier Tier) {
 	t.Helper()
+	if !InTier(t, tier) {
+		t.Skipf("%s%q", SkipReason, tier.target())
+	}
+}
+
+// InTier reports whether the run includes the tests of a tier.
+func InTier(t testing.TB, tier Tier) bool {
+	t.Helper()
 	running, err := runningTier()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !running.Includes(tier) {
-		t.Skipf("%s%q", SkipReason, tier.target())
+	return running.Includes(tier)
+}
+
+// Story leaves one test of a directory in "make test" and skips the others there. What all tests of
+// the directory begin with calls it: the story shows each day that the whole works, the others show
+// details of a program that changes rarely.
+func Story(t testing.TB, story string) {
+	t.Helper()
+	if test, _, _ := strings.Cut(t.Name(), "/"); test != story {
+		In(t, TierAll)
 	}
 }
 

@@ -2,6 +2,8 @@ package install
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +108,65 @@ func combinations(namespaces []string) []switches {
 		}
 	}
 	return all
+}
+
+// pairwise leaves as many combinations as it takes for every two values that occur together in some
+// combination.
+func pairwise(all []switches) []switches {
+	pairs := func(s switches) map[[2]string]bool {
+		values := []string{
+			fmt.Sprint("reload ", s.reload), fmt.Sprint("pods ", s.pods), fmt.Sprint("observe ", s.observe), fmt.Sprint("scope ", s.namespaces, s.selector),
+			fmt.Sprint("revisions ", s.revisions, s.secrets), fmt.Sprint("images ", s.images, s.listed),
+		}
+		found := map[[2]string]bool{}
+		for i, a := range values {
+			for _, b := range values[i+1:] {
+				found[[2]string{a, b}] = true
+			}
+		}
+		return found
+	}
+	missing := map[[2]string]bool{}
+	for _, s := range all {
+		maps.Copy(missing, pairs(s))
+	}
+	var left []switches
+	for len(missing) > 0 {
+		fresh := func(s switches) (n int) {
+			for pair := range pairs(s) {
+				if missing[pair] {
+					n++
+				}
+			}
+			return n
+		}
+		best := slices.MaxFunc(all, func(a, b switches) int { return fresh(a) - fresh(b) })
+		for pair := range pairs(best) {
+			delete(missing, pair)
+		}
+		left = append(left, best)
+	}
+	return left
+}
+
+// TestPairwise: a few combinations contain every two values that any contains.
+func TestPairwise(t *testing.T) {
+	t.Parallel()
+	all := combinations([]string{"shop", "blog"})
+	left := pairwise(all)
+	if len(left) > 30 {
+		t.Errorf("%d of %d combinations are left", len(left), len(all))
+	}
+	for reason, has := range map[string]func(switches) bool{
+		"a refused combination":                   func(s switches) bool { return !s.valid() },
+		"observe with Secrets":                    func(s switches) bool { return s.observe && len(s.secrets) > 0 },
+		"a selector with named pull secrets":      func(s switches) bool { return s.selector != "" && s.listed },
+		"strategies for pods in named namespaces": func(s switches) bool { return s.pods && len(s.namespaces) > 0 },
+	} {
+		if !slices.ContainsFunc(left, has) {
+			t.Errorf("no combination has %s", reason)
+		}
+	}
 }
 
 // render has Helm render the chart for a release on the newest Kubernetes.

@@ -7,7 +7,6 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -83,80 +82,6 @@ func (v *visitor) read(t testing.TB, page string) string {
 		return response.status == http.StatusOK, fmt.Sprint(page, ": ", response.status, ": ", body)
 	})
 	return body
-}
-
-// TestGuard: only the user's own requests are answered, whatever else they ask for.
-func TestGuard(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	s.CreateApp(t)
-	site := s.serve(t, s.Cluster.Kubeconfig())
-	// Both send the cookies that the test gives them, whatever the name of the host.
-	user, stranger := &visitor{site: site, client: &http.Client{}}, &visitor{site: site, client: &http.Client{}}
-	page, action := "/workload/"+s.Namespace+"/"+web, "/do?"+url.Values{"verb": {"hold"}, "target": {web}, "namespace": {s.Namespace}, "reason": {"attack"}}.Encode()
-	token := site.entrance.Query().Get("token")
-	cases := map[string]struct {
-		reason string
-		who    *visitor
-		method string
-		page   string
-		header map[string]string
-		want   int
-	}{
-		"user":          {"the cookie opens every page", user, http.MethodGet, page, nil, http.StatusOK},
-		"localhost":     {"it is another name of this machine", user, http.MethodGet, page, map[string]string{"Host": "localhost:" + site.entrance.Port()}, http.StatusOK},
-		"own page":      {"a page of ours asks", user, http.MethodGet, page, map[string]string{"Origin": "http://" + site.entrance.Host, "Sec-Fetch-Site": "same-origin"}, http.StatusOK},
-		"no token":      {"another program on this machine", stranger, http.MethodGet, page, nil, http.StatusForbidden},
-		"wrong token":   {"it has to be the whole token", stranger, http.MethodGet, "/?token=" + token[:len(token)-1], nil, http.StatusForbidden},
-		"longer token":  {"and nothing more", stranger, http.MethodGet, "/?token=" + token + "A", nil, http.StatusForbidden},
-		"empty token":   {"an empty one is none", stranger, http.MethodGet, "/?token=", nil, http.StatusForbidden},
-		"wrong cookie":  {"the cookie is compared too", stranger, http.MethodGet, page, map[string]string{"Cookie": "lockstep-ui-" + site.entrance.Port() + "=" + strings.Repeat("A", len(token))}, http.StatusForbidden},
-		"static":        {"style and scripts are not public", stranger, http.MethodGet, "/static/x/ui.js", nil, http.StatusForbidden},
-		"live":          {"nor are changes", stranger, http.MethodGet, "/live?at=/", nil, http.StatusForbidden},
-		"other host":    {"a name that leads here (DNS rebinding)", user, http.MethodGet, page, map[string]string{"Host": browser.Elsewhere + ":" + site.entrance.Port()}, http.StatusMisdirectedRequest},
-		"other port":    {"another port of this machine", user, http.MethodGet, page, map[string]string{"Host": "127.0.0.1:1"}, http.StatusMisdirectedRequest},
-		"other origin":  {"a script of another page", user, http.MethodGet, page, map[string]string{"Origin": "http://attacker.example"}, http.StatusForbidden},
-		"null origin":   {"a page in a sandbox", user, http.MethodGet, page, map[string]string{"Origin": "null"}, http.StatusForbidden},
-		"cross site":    {"a picture on another page", user, http.MethodGet, page, map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
-		"same site":     {"a page of another port of this machine", user, http.MethodGet, page, map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
-		"no origin":     {"a form says where it comes from", user, http.MethodPost, action, nil, http.StatusForbidden},
-		"foreign form":  {"a form of another page", user, http.MethodPost, action, map[string]string{"Origin": "http://attacker.example"}, http.StatusForbidden},
-		"form by query": {"an action is in the body, where a link can't put it", user, http.MethodPost, action, map[string]string{"Origin": "http://" + site.entrance.Host}, http.StatusBadRequest},
-		"action by GET": {"a link does nothing", user, http.MethodGet, action, nil, http.StatusNotFound},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			header := http.Header{}
-			if c.who == user {
-				header.Set("Cookie", "lockstep-ui-"+site.entrance.Port()+"="+token)
-			}
-			for key, value := range c.header {
-				header.Set(key, value)
-			}
-			response, body := c.who.ask(t, c.method, site.at(c.page), header)
-			// A slow cluster is no refusal.
-			if got := response.status; got != c.want && (c.want != http.StatusOK || got != http.StatusServiceUnavailable) {
-				t.Errorf("%s: it answers %d, want %d", c.reason, response.status, c.want)
-			}
-			if c.want != http.StatusOK && strings.Contains(body, "configmap/") {
-				t.Errorf("%s: the refusal says something of the cluster: %s", c.reason, body)
-			}
-			if strings.Contains(body, token) {
-				t.Errorf("the token is on the page")
-			}
-			for key, want := range map[string]string{"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
-				if got := response.header.Get(key); !strings.Contains(got, want) {
-					t.Errorf("%s is %q", key, got)
-				}
-			}
-		})
-	}
-	t.Cleanup(func() {
-		if reason, held := s.heldFor(t); held {
-			t.Errorf("a refused request has changed the cluster: %s", reason)
-		}
-	})
 }
 
 // heldFor is why the Deployment "web" is held, if it is.

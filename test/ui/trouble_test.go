@@ -1,7 +1,6 @@
 package ui_test
 
 import (
-	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -15,7 +14,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest/browser"
-	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -65,22 +63,6 @@ func TestCommandEnds(t *testing.T) {
 		t.Errorf("Ctrl-C ends it with %d: %s", code, site.Stderr())
 	}
 	v.Until(`document.body.classList.contains("gone")`)
-}
-
-// TestPortInUse: the only line of the error names the flag and a port that is free.
-func TestPortInUse(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = taken.Close() })
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
-	stdout, stderr, code := inprocess.Run(t, "ui", "--no-open", "--port", port, "--kubeconfig", s.Cluster.Kubeconfig(), "-n", s.Namespace)
-	if code != 1 || stdout != "" || !strings.HasPrefix(stderr, "Error: --port "+port+": the port is in use; ") || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("it ended with %d: %s%s", code, stdout, stderr)
-	}
 }
 
 // markup runs a script wherever a text isn't escaped.

@@ -53,9 +53,13 @@ func dropIn(c *cluster, root, addr string, env []string, args ...string) agentki
 	}
 }
 
+// story is the test of the drop-in that stays in "make test".
+const story = "TestDropInSidecar"
+
 // runDropIn runs that command line in this process.
 func runDropIn(t *testing.T, c *cluster, env ...string) *agentkit.Agent {
 	t.Helper()
+	labtest.Story(t, story)
 	root, addr := agentkit.NewRoot(t), agentkit.FreeAddr(t)
 	return agentkit.New(t, agentkit.InProcess(t, dropIn(c, root, addr, env)), root, addr)
 }
@@ -64,6 +68,7 @@ func runDropIn(t *testing.T, c *cluster, env ...string) *agentkit.Agent {
 // The umask is a pod's, whatever the test's is.
 func startDropIn(t *testing.T, c *cluster, env []string, args ...string) *agentkit.Agent {
 	t.Helper()
+	labtest.Story(t, story)
 	root, addr := agentkit.NewRoot(t), agentkit.FreeAddr(t)
 	call := dropIn(c, root, addr, env, args...)
 	return agentkit.New(t, labtest.StartCommand(t, labtest.Command{

@@ -61,6 +61,7 @@ func newSite(t *testing.T) *site {
 // newSiteWith does the same with a registry that has options.
 func newSiteWith(t *testing.T, o registrylab.Options) *site {
 	t.Helper()
+	labtest.Story(t, "TestManifestOfTheOriginal")
 	s := &site{World: testkit.NewWorld(t), registry: testkit.ServeRegistry(t, o), dir: t.TempDir()}
 	s.key = s.Namespace
 	s.account = labtest.NewAccount(t, s.Cluster, s.Own)

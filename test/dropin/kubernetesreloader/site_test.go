@@ -94,6 +94,7 @@ func newBareSite(t *testing.T) *site {
 // the original's Role.
 func newSiteAllowing(t *testing.T, rules ...labtest.Rule) *site {
 	t.Helper()
+	labtest.Story(t, "TestEvents")
 	s := &site{cluster: labtest.Shared(t), begun: time.Now()}
 	s.namespace = labtest.Namespace(t, s.cluster)
 	s.admin = connect(t, s.cluster.Kubeconfig())

@@ -55,6 +55,7 @@ func newSite(t *testing.T, v values, needs ...labtest.Component) *site {
 // newSiteOn is one on a control plane, with an account that may do nothing yet.
 func newSiteOn(t *testing.T, cluster *labtest.Cluster) *site {
 	t.Helper()
+	labtest.Story(t, "TestDefaults")
 	s := &site{cluster: cluster, client: testkit.NewClient(t, cluster.Kubeconfig()), release: labtest.Namespace(t, cluster)}
 	s.account = labtest.NewAccount(t, cluster, s.release)
 	s.kubeconfig = s.account.Kubeconfig

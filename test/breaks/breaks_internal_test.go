@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +70,7 @@ func TestLoadSelects(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := ids(breaks); got != c.ids {
+		if got := names(breaks); got != c.ids {
 			t.Errorf("%s: %q, want %q", name, got, c.ids)
 		}
 	}
@@ -164,7 +166,7 @@ func TestResume(t *testing.T) {
 	}
 	s := &session{out: &strings.Builder{}, results: first, began: time.Now()}
 	if left := s.left([]Break{noticedOne, missed}); len(left) != 2 {
-		t.Fatalf("the first run leaves %q", ids(left))
+		t.Fatalf("the first run leaves %q", names(left))
 	}
 	for _, err := range []error{s.report(noticedOne, outcome{}), s.report(missed, outcome{missed: errors.New("it passes")})} {
 		if err != nil {
@@ -338,6 +340,57 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// TestSince: of a changed file, or changed themselves.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), "git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@b.c"}, args...)...)
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, output)
+		}
+	}
+	var breaks []Break
+	for id, file := range map[string]string{"A-1": "a.go", "B-1": "b.go", "C-1": "c.go"} {
+		write(t, filepath.Join(root, file), "package a")
+		write(t, filepath.Join(root, "test/breaks/"+id+".break"), example)
+		breaks = append(breaks, Break{ID: id, File: file})
+	}
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "first")
+	write(t, filepath.Join(root, "a.go"), "package a // committed")
+	git("commit", "-qam", "second")
+	write(t, filepath.Join(root, "test/breaks/C-1.break"), "not yet committed")
+	for commit, want := range map[string]string{"": "A-1 B-1 C-1", "HEAD~1": "A-1 C-1", "HEAD": "C-1"} {
+		left, err := since(t.Context(), root, commit, slices.Clone(breaks))
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(left, func(a, b Break) int { return strings.Compare(a.ID, b.ID) })
+		if got := names(left); got != want {
+			t.Errorf("since %q: %q, want %q", commit, got, want)
+		}
+	}
+	if _, err := since(t.Context(), root, "HEAD~7", breaks); err == nil {
+		t.Error("an unknown commit leaves no error")
+	}
+}
+
+// TestWithin: what didn't begin in time is left, and listed.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	s := &session{out: &strings.Builder{}, began: time.Now().Add(-time.Hour), within: time.Minute}
+	s.queue = newQueue([]Break{{ID: "B-2", Package: "b", Test: "TestB"}, {ID: "A-1", Package: "a", Test: "TestA"}, {ID: "B-1", Package: "b", Test: "TestB"}})
+	if err := (&worker{session: s}).run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(s.queue.left()); got != "A-1 B-1 B-2" {
+		t.Errorf("%q are left, want all", got)
+	}
+}
+
 // TestQueue: a worker stays in its package, goes on to the largest one without a worker,
 // and helps others only when there is none.
 func TestQueue(t *testing.T) {
@@ -348,7 +401,7 @@ func TestQueue(t *testing.T) {
 	}
 	breaks = append(breaks, Break{ID: "small-7", Package: "small", Test: "Test0"})
 	q := newQueue(breaks)
-	if got := ids(q.groups["small"][0].breaks); got != "small-0 small-7" {
+	if got := names(q.groups["small"][0].breaks); got != "small-0 small-7" {
 		t.Errorf("the breaks of one test are %q, want them in one group", got)
 	}
 	last := [2]string{}
@@ -364,7 +417,7 @@ func TestQueue(t *testing.T) {
 	}
 	for worker := range last {
 		if g, ok := q.next(last[worker]); ok {
-			t.Errorf("%s is handed out twice", ids(g.breaks))
+			t.Errorf("%s is handed out twice", names(g.breaks))
 		}
 	}
 }
@@ -379,6 +432,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		"help":            {[]string{"--help"}, 0, "Examples:", ""},
 		"an unknown flag": {[]string{"--frish"}, 2, "", "frish"},
+		"an unknown base": {[]string{"--since", "no-such-commit"}, 1, "", "list the changes since no-such-commit"},
 		"no worker":       {[]string{"--workers", "0"}, 2, "", "at least one"},
 		"an unknown name": {[]string{"XX-99"}, 2, "", `no break matches "XX-99"`},
 	}
@@ -392,14 +446,6 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%s: stderr %q", name, &stderr)
 		}
 	}
-}
-
-func ids(breaks []Break) string {
-	var all []string
-	for _, b := range breaks {
-		all = append(all, b.ID)
-	}
-	return strings.Join(all, " ")
 }
 
 func write(t *testing.T, file, text string) {

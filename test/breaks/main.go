@@ -14,6 +14,7 @@
 //
 //	go run ./test/breaks            all
 //	go run ./test/breaks CC-14 KR   some, by name or by the beginning of it
+//	go run ./test/breaks --since HEAD~20 --within 3m   those of changed files, for a while
 package main
 
 import (
@@ -26,6 +27,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 const usage = `Brings defects back, each in a copy of the working tree, and sees the named test fail. Each test
@@ -39,6 +41,8 @@ A NAME is a break, such as CC-14, or the beginning of some, such as KR. Without 
 
 Flags:
   --fresh      run every break again, even if an earlier run has seen it noticed
+  --since REV  only breaks of files that changed since a commit, or that are new themselves
+  --within D   begin no further test after this time, such as 3m, and list the breaks that are left
   --workers N  how many breaks run side by side, each worker with a copy of the tree and a
                control plane of its own (%d here)
 
@@ -52,7 +56,7 @@ Examples:
   go run ./lab exec --kubernetes 1.34 -- go run ./test/breaks KR
                                        on a given control plane, for all workers
 
-Exit codes: 0 all are noticed, 1 some are not, 2 the command line is wrong, 130 interrupted.
+Exit codes: 0 all that ran are noticed, 1 some are not, 2 the command line is wrong, 130 interrupted.
 `
 
 const (
@@ -70,6 +74,8 @@ func main() {
 // options are the parsed command line.
 type options struct {
 	fresh   bool
+	since   string
+	within  time.Duration // zero is as long as it takes
 	workers int
 	wanted  []string
 }
@@ -106,6 +112,8 @@ func parseArgs(args []string) (options, error) {
 	flags := flag.NewFlagSet("breaks", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // command prints the usage instead.
 	flags.BoolVar(&o.fresh, "fresh", false, "")
+	flags.StringVar(&o.since, "since", "", "")
+	flags.DurationVar(&o.within, "within", 0, "")
 	flags.IntVar(&o.workers, "workers", defaultWorkers(), "")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -54,6 +54,20 @@ func (q *queue) next(last string) (group, bool) {
 	return g, true
 }
 
+// left returns the breaks that no worker has begun, by name.
+func (q *queue) left() []Break {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var left []Break
+	for _, groups := range q.groups {
+		for _, g := range groups {
+			left = append(left, g.breaks...)
+		}
+	}
+	slices.SortFunc(left, func(a, b Break) int { return cmp.Compare(a.ID, b.ID) })
+	return left
+}
+
 // largest is empty when no group is left.
 func (q *queue) largest() string {
 	var left []string

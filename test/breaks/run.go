@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type session struct {
 	queue   *queue
 	lab     map[string]bool // packages whose tests use the lab
 	began   time.Time
+	within  time.Duration // see options
 
 	mu       sync.Mutex
 	progress progress
@@ -33,6 +35,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	breaks, err := load(filepath.Join(root, "test/breaks"), o.wanted)
 	if err != nil {
+		return err
+	}
+	if breaks, err = since(ctx, root, o.since, breaks); err != nil {
 		return err
 	}
 	trees, err := newTrees(ctx, root, out)
@@ -51,15 +56,37 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			return err
 		}
 	}
-	s.queue, s.began = newQueue(todo), time.Now()
+	s.queue, s.began, s.within = newQueue(todo), time.Now(), o.within
 	err = s.work(ctx, trees, min(o.workers, len(todo)))
 	done := s.progress.takenOver + s.progress.ran
 	fmt.Fprintf(out, "%d of %d defects are noticed%s\n", done-len(s.missed), len(breaks), after(s.began))
-	if done < len(breaks) && err == nil {
+	switch left := s.queue.left(); {
+	case err != nil || done == len(breaks):
+	case o.within > 0 && len(left) == len(breaks)-done:
+		fmt.Fprintf(out, "%s did not begin within %s: %s\n", count(left), o.within, names(left))
+	default:
 		err = fmt.Errorf("%d breaks did not run", len(breaks)-done)
 	}
 	return errors.Join(append(s.missed, err)...)
 }
+
+func count(breaks []Break) string {
+	if len(breaks) == 1 {
+		return "1 break"
+	}
+	return fmt.Sprintf("%d breaks", len(breaks))
+}
+
+func names(breaks []Break) string {
+	var all []string
+	for _, b := range breaks {
+		all = append(all, b.ID)
+	}
+	return strings.Join(all, " ")
+}
+
+// tired reports whether no further test begins.
+func (s *session) tired() bool { return s.within > 0 && time.Since(s.began) > s.within }
 
 func after(began time.Time) string {
 	return ", after " + time.Since(began).Round(time.Second).String()

@@ -34,6 +34,27 @@ func tracked(ctx context.Context, root string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
+// since leaves the breaks of files that differ from a commit, and those that differ themselves.
+// Without a commit it leaves all.
+func since(ctx context.Context, root, commit string, breaks []Break) ([]Break, error) {
+	if commit == "" {
+		return breaks, nil
+	}
+	command := exec.CommandContext(ctx, "git", "diff", "--name-only", "-z", commit, "--")
+	command.Dir = root
+	list, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the changes since %s: %w", commit, err)
+	}
+	changed := map[string]bool{}
+	for name := range bytes.SplitSeq(list, []byte{0}) {
+		changed[string(name)] = true
+	}
+	return slices.DeleteFunc(breaks, func(b Break) bool {
+		return !changed[b.File] && !changed["test/breaks/"+b.ID+".break"]
+	}), nil
+}
+
 // copyTree copies files into a directory and removes its former content. It returns a hash of
 // everything that can affect the result of a test: the names and the content of the files,
 // without those of the breaks, and the Go release.

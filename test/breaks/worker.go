@@ -26,7 +26,7 @@ type worker struct {
 }
 
 func (w *worker) run(ctx context.Context) error {
-	for last := ""; ctx.Err() == nil; {
+	for last := ""; ctx.Err() == nil && !w.tired(); {
 		g, ok := w.queue.next(last)
 		if !ok {
 			return nil

@@ -15,13 +15,15 @@ import (
 // KeepReturning returns memory as soon as starting and loading are over, once more when the
 // first changes have gone through, and then rarely: the runtime and the kernel would hold on
 // to it much longer. It ends with the context.
-func KeepReturning(ctx context.Context) {
+func KeepReturning(ctx context.Context) { keep(ctx, Return) }
+
+func keep(ctx context.Context, giveBack func()) {
 	for wait, next := 2*time.Second, 18*time.Second; ; wait, next = next, 10*time.Minute {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
-			Return()
+			giveBack()
 		}
 	}
 }

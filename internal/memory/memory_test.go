@@ -1,13 +1,17 @@
 package memory
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestProgramPages(t *testing.T) {
@@ -26,12 +30,31 @@ func TestProgramPages(t *testing.T) {
 	}
 }
 
-// TestReturn gives back what the start of this test took, and goes on with what is left.
+// TestReturn: the kernel drops pages of the program file. The test maps and reads the whole file,
+// so that what the process reads again meanwhile is little beside it.
 func TestReturn(t *testing.T) {
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	info, err := program.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := unix.Mmap(int(program.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(pages) }()
+	zeros := bytes.Count(pages, []byte{0})
 	before := ofFiles(t)
 	Return()
-	if after := ofFiles(t); after >= before {
-		t.Errorf("%d KiB of files in memory, %d before", after, before)
+	if after := ofFiles(t); before-after < int(info.Size())/1024/2 {
+		t.Errorf("%d KiB of files in memory, %d before, want at least half of the program's %d KiB less", after, before, info.Size()/1024)
+	}
+	if again := bytes.Count(pages, []byte{0}); again != zeros {
+		t.Errorf("the file has %d zeros, %d before", again, zeros)
 	}
 }
 
@@ -55,17 +78,19 @@ func ofFiles(t *testing.T) int {
 	return 0
 }
 
-// TestKeepReturning: it ends with its context, whatever it waits for.
+// TestKeepReturning: twice soon after the start and then rarely, until the context ends.
 func TestKeepReturning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			KeepReturning(ctx)
-		}()
-		time.Sleep(3 * time.Second)
-		cancel()
-		<-ended
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
+		defer cancel()
+		var at []time.Duration
+		begun := time.Now()
+		keep(ctx, func() { at = append(at, time.Since(begun)) })
+		if got, want := fmt.Sprint(at), "[2s 20s 10m20s 20m20s]"; got != want {
+			t.Errorf("memory was given back at %s, want %s", got, want)
+		}
+		if took := time.Since(begun); took != 25*time.Minute {
+			t.Errorf("it ended after %s, want the end of its context", took)
+		}
 	})
 }

@@ -116,14 +116,19 @@ func TestReasonsExist(t *testing.T) {
 			queries[fmt.Sprint(p.Title, " ", i)] = target.Expr
 		}
 	}
+	selected := 0
 	for where, query := range queries {
 		for _, found := range regexp.MustCompile(`\breason[!=]~?"([^"]*)"`).FindAllStringSubmatch(query, -1) {
 			for reason := range strings.SplitSeq(found[1], "|") {
+				selected++
 				if !known[reason] {
 					t.Errorf("%s selects the reason %q, which does not exist", where, reason)
 				}
 			}
 		}
+	}
+	if selected == 0 {
+		t.Error("no query selects a reason, or this test reads them wrongly")
 	}
 }
 

@@ -1,10 +1,12 @@
 package volume_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -285,6 +287,7 @@ func TestFilesChangeInOneStepEach(t *testing.T) {
 	ids := []string{put(t, v, sets[0]), put(t, v, sets[1])}
 	stop := make(chan struct{})
 	torn := make(chan string, 1)
+	var reads atomic.Int64
 	go func() {
 		defer close(torn)
 		for {
@@ -295,12 +298,13 @@ func TestFilesChangeInOneStepEach(t *testing.T) {
 			}
 			raw, err := os.ReadFile(filepath.Join(root, "team", "a"))
 			if text := string(raw); err != nil || (text != sets[0]["team/a"] && text != sets[1]["team/a"]) {
-				torn <- "a reader got " + text[:min(10, len(text))]
+				torn <- fmt.Sprintf("a reader got %d bytes that begin with %q, error %v", len(text), text[:min(10, len(text))], err)
 				return
 			}
+			reads.Add(1)
 		}
 	}()
-	for i := range 500 {
+	for i := 0; len(torn) == 0 && (i < hammerUpdates || reads.Load() < hammerReads); i++ {
 		if err := v.Publish(ids[i%2]); err != nil {
 			t.Fatal(err)
 		}

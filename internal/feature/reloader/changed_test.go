@@ -91,7 +91,7 @@ func TestChanges(t *testing.T) {
 // TestUnled: a replica that never leads remembers a bounded number of changes.
 func TestUnled(t *testing.T) {
 	t.Parallel()
-	r := New(Options{Standby: true}, Dependencies{Now: time.Now})
+	r := New(Options{Standby: true}, dependencies(time.Now))
 	for i := range mostUnled + 1 {
 		r.note("shop", of(func(c *change) { c.Name = strconv.Itoa(i) }))
 	}

@@ -21,7 +21,7 @@ const (
 	unknownEvent = "unknown"
 )
 
-// Metrics are those of the original, with its names and labels. A nil one counts nothing.
+// Metrics are those of the original, with its names and labels.
 type Metrics struct {
 	reloads    reloadMetrics
 	reconciles reconcileMetrics
@@ -132,17 +132,12 @@ func Resource(t stakater.Type) string { return kube.ResourceName(kindOf(t), "") 
 
 // received counts an event of a watch: add, update or delete.
 func (m *Metrics) received(event string, t stakater.Type) {
-	if m != nil {
-		m.events.received.WithLabelValues(event, Resource(t)).Inc()
-	}
+	m.events.received.WithLabelValues(event, Resource(t)).Inc()
 }
 
 // processed counts a change that was handled. One that failed is tried again, so it doesn't
 // count as processed.
 func (m *Metrics) processed(t stakater.Type, ok bool, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.reconciles.total.WithLabelValues(result(ok)).Add(2)
 	m.reconciles.duration.WithLabelValues(result(ok)).Observe(took.Seconds())
 	if ok {
@@ -152,23 +147,16 @@ func (m *Metrics) processed(t stakater.Type, ok bool, took time.Duration) {
 
 // scanned counts workloads of a kind that were listed.
 func (m *Metrics) scanned(kind string, n int) {
-	if m != nil {
-		m.workloads.scanned.WithLabelValues(kind).Add(float64(n))
-	}
+	m.workloads.scanned.WithLabelValues(kind).Add(float64(n))
 }
 
 // matched counts a workload that a change reloads.
 func (m *Metrics) matched(kind string) {
-	if m != nil {
-		m.workloads.matched.WithLabelValues(kind).Inc()
-	}
+	m.workloads.matched.WithLabelValues(kind).Inc()
 }
 
 // acted counts a write to a workload.
 func (m *Metrics) acted(kind, namespace string, ok bool, took time.Duration) {
-	if m == nil {
-		return
-	}
 	success := strconv.FormatBool(ok)
 	m.reloads.executed.WithLabelValues(success).Inc()
 	m.reloads.actions.WithLabelValues(kind, result(ok)).Inc()
@@ -180,9 +168,6 @@ func (m *Metrics) acted(kind, namespace string, ok bool, took time.Duration) {
 
 // skipped counts a change or a workload that isn't acted on.
 func (m *Metrics) skipped(reason string) {
-	if m == nil {
-		return
-	}
 	m.reconciles.skipped.WithLabelValues(reason).Inc()
 	if reason != notUpdated {
 		m.reconciles.total.WithLabelValues(resultSkipped).Inc()
@@ -191,37 +176,27 @@ func (m *Metrics) skipped(reason string) {
 
 // queued sets how many changes wait.
 func (m *Metrics) queued(depth int) {
-	if m != nil {
-		m.queue.depth.Set(float64(depth))
-	}
+	m.queue.depth.Set(float64(depth))
 }
 
 // added counts a change that was queued.
 func (m *Metrics) added() {
-	if m != nil {
-		m.queue.adds.Inc()
-	}
+	m.queue.adds.Inc()
 }
 
 // waited records how long a change was queued.
 func (m *Metrics) waited(d time.Duration) {
-	if m != nil {
-		m.queue.latency.Observe(d.Seconds())
-	}
+	m.queue.latency.Observe(d.Seconds())
 }
 
 // retried counts another attempt.
 func (m *Metrics) retried() {
-	if m != nil {
-		m.queue.retries.Inc()
-	}
+	m.queue.retries.Inc()
 }
 
 // failed counts a change that could not be handled: handler_error.
 func (m *Metrics) failed(kind string) {
-	if m != nil {
-		m.reconciles.errors.WithLabelValues(kind).Inc()
-	}
+	m.reconciles.errors.WithLabelValues(kind).Inc()
 }
 
 func result(ok bool) string {

@@ -152,9 +152,3 @@ func TestMetricsOfPasses(t *testing.T) {
 		}
 	}
 }
-
-// TestNoMetrics: a nil pointer is a working no-op.
-func TestNoMetrics(t *testing.T) {
-	t.Parallel()
-	use(nil)
-}

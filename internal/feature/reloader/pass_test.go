@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,7 +86,7 @@ func newScene(strategy Strategy, objects ...client.Object) *scene {
 		Options{Words: stakater.Words{Keys: stakater.DefaultKeys()}, Strategy: strategy, MaxDelay: time.Minute},
 		Dependencies{
 			Client: c, Tell: func(e Event) { s.told = append(s.told, e.Reason+" "+e.About.Name) }, Report: func(mirror.Sync) {},
-			Log: logr.Discard(), Now: func() time.Time { return start.Add(time.Hour) },
+			Metrics: NewMetrics(prometheus.NewRegistry(), false), Log: logr.Discard(), Now: func() time.Time { return start.Add(time.Hour) },
 		},
 	)
 	s.add = func(k kube.Key) { s.woken = append(s.woken, k) }

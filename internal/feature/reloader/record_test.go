@@ -58,7 +58,7 @@ func TestMissed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := New(tc.options, Dependencies{Now: func() time.Time { return start.Add(time.Hour) }})
+			r := New(tc.options, dependencies(func() time.Time { return start.Add(time.Hour) }))
 			s := tc.source
 			s.Source, s.namespace, s.hash = stakater.Source{Type: stakater.Secret, Name: "db"}, "shop", newHash
 			if tc.recorded != nil {
@@ -82,7 +82,7 @@ func TestMissed(t *testing.T) {
 // TestShardHasRoom: a namespace with very many sources loses its own entries, not those of others.
 func TestShardHasRoom(t *testing.T) {
 	t.Parallel()
-	r := newRecord("reloader", "reloader", Dependencies{Now: time.Now})
+	r := newRecord("reloader", "reloader", dependencies(time.Now))
 	for i := range 12000 {
 		r.put("greedy", id{stakater.ConfigMap, "a-long-name-that-fills-the-record-" + time.Unix(int64(i), 0).UTC().Format("20060102150405")}, entry{hash: oldHash})
 	}
@@ -101,7 +101,7 @@ func TestShardHasRoom(t *testing.T) {
 func TestHorizonIsWritten(t *testing.T) {
 	t.Parallel()
 	now := start
-	r := newRecord("reloader", "reloader", Dependencies{Now: func() time.Time { return now }})
+	r := newRecord("reloader", "reloader", dependencies(func() time.Time { return now }))
 	written := 0
 	for second := range 150 {
 		now = start.Add(time.Duration(second) * time.Second)
@@ -121,13 +121,13 @@ func TestHorizonIsWritten(t *testing.T) {
 // process however often the record is written meanwhile.
 func TestHorizonKeepsItsTime(t *testing.T) {
 	t.Parallel()
-	r := newRecord("reloader", "reloader", Dependencies{Now: func() time.Time { return start }})
+	r := newRecord("reloader", "reloader", dependencies(func() time.Time { return start }))
 	r.see(map[string]sight{"SECRET/": {version: 7}, "CONFIGMAP/": {version: 7}})
 	r.written = start
 	r.see(map[string]sight{"SECRET/": {version: 8, held: true}, "CONFIGMAP/": {version: 9}})
 	r.written = start.Add(time.Hour)
 	r.see(map[string]sight{"SECRET/": {version: 8, held: true}, "CONFIGMAP/": {version: 9}})
-	next := newRecord("reloader", "reloader", Dependencies{Now: func() time.Time { return start }})
+	next := newRecord("reloader", "reloader", dependencies(func() time.Time { return start }))
 	next.readHorizons(r.shard(0).Data[horizonKey], start.Add(2*time.Hour))
 	want := map[string]horizon{"SECRET/": {Version: 8, At: start}, "CONFIGMAP/": {Version: 9, At: start.Add(2 * time.Hour)}}
 	if diff := cmp.Diff(want, next.horizons); diff != "" {
@@ -139,7 +139,7 @@ func TestHorizonKeepsItsTime(t *testing.T) {
 // taken for deleted, and stay on record until they are known.
 func TestNotChosen(t *testing.T) {
 	t.Parallel()
-	r := New(Options{OnDelete: true, Scope: Scope{ConfigMaps: true, NamespaceSelector: labels.Everything()}}, Dependencies{Now: time.Now})
+	r := New(Options{OnDelete: true, Scope: Scope{ConfigMaps: true, NamespaceSelector: labels.Everything()}}, dependencies(time.Now))
 	r.record.put("shop", id{stakater.ConfigMap, "app"}, entry{hash: oldHash})
 	r.compare(r.areas[0])
 	if n := r.pending.size(); n > 0 {
@@ -153,7 +153,7 @@ func TestNotChosen(t *testing.T) {
 // TestNotRead: what can't be read yet stays on record.
 func TestNotRead(t *testing.T) {
 	t.Parallel()
-	r := New(Options{Scope: Scope{ConfigMaps: true, Secrets: true}}, Dependencies{Now: time.Now})
+	r := New(Options{Scope: Scope{ConfigMaps: true, Secrets: true}}, dependencies(time.Now))
 	r.areas[0].compared.Store(true)
 	if !r.isRead("shop", stakater.ConfigMap) || r.isRead("shop", stakater.Secret) || !r.isRead("shop", stakater.SecretProviderClass) {
 		t.Error("want ConfigMaps read, Secrets not yet, and classes never")
@@ -164,11 +164,11 @@ func TestNotRead(t *testing.T) {
 func TestInstallations(t *testing.T) {
 	t.Parallel()
 	of := id{stakater.ConfigMap, "app"}
-	one := newRecord("tools", "reloader", Dependencies{Now: time.Now})
+	one := newRecord("tools", "reloader", dependencies(time.Now))
 	one.put("shop", of, entry{hash: oldHash})
 	stored := one.shard(shardOf("shop"))
 	for name, want := range map[string]bool{"reloader": true, "other": false} {
-		next := newRecord("tools", name, Dependencies{Now: time.Now})
+		next := newRecord("tools", name, dependencies(time.Now))
 		next.readShard(stored)
 		if _, got := next.entry("shop", of); got != want {
 			t.Errorf("%s reads %s: %t, want %t", name, stored.Name, got, want)

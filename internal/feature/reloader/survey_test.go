@@ -57,7 +57,7 @@ func TestShownBy(t *testing.T) {
 // a missed change for the next process.
 func TestDeletedIsForgotten(t *testing.T) {
 	t.Parallel()
-	r := New(Options{}, Dependencies{Now: time.Now})
+	r := New(Options{}, dependencies(time.Now))
 	s := &source{Source: stakater.Source{Type: stakater.ConfigMap, Name: "app"}, namespace: "shop", hash: oldHash}
 	r.record.put("shop", s.id(), entry{hash: oldHash})
 	r.changed(s, nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,12 @@ import (
 )
 
 func testReloader(strategy Strategy) *Reloader {
-	return New(Options{Words: stakater.Words{Keys: stakater.DefaultKeys()}, Strategy: strategy}, Dependencies{Now: func() time.Time { return time.Unix(1700000000, 0).UTC() }})
+	return New(Options{Words: stakater.Words{Keys: stakater.DefaultKeys()}, Strategy: strategy}, dependencies(func() time.Time { return time.Unix(1700000000, 0).UTC() }))
+}
+
+// dependencies are those of a Reloader that doesn't reach a cluster.
+func dependencies(now func() time.Time) Dependencies {
+	return Dependencies{Metrics: NewMetrics(prometheus.NewRegistry(), false), Now: now}
 }
 
 func TestMarks(t *testing.T) {

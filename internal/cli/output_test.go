@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -40,13 +43,25 @@ func TestNames(t *testing.T) {
 // TestEveryListHasTheFormats: one flag has the same values everywhere, so nobody has to look them up.
 func TestEveryListHasTheFormats(t *testing.T) {
 	t.Parallel()
-	for _, cmd := range Document().Commands() {
-		flag := cmd.Flags().Lookup("output")
-		if flag == nil || cmd.Name() == "resolve" { // It lists no objects.
-			continue
+	var with []string
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, below := range cmd.Commands() {
+			walk(below)
 		}
+		flag := cmd.Flags().Lookup("output")
+		if flag == nil || cmd.Name() == "resolve" { // It doesn't list objects.
+			return
+		}
+		with = append(with, cmd.Name())
 		if !strings.HasSuffix(flag.Usage, "wide, json, yaml, name") {
-			t.Errorf("%s -o takes %s", cmd.Name(), flag.Usage)
+			t.Errorf("%s -o takes %s", cmd.CommandPath(), flag.Usage)
+		}
+	}
+	walk(Document())
+	for _, o := range Outputs() {
+		if name, _, _ := strings.Cut(o.Command, " "); !slices.Contains(with, name) {
+			t.Errorf("%s has no -o; those with it are %q", o.Command, with)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package charts_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,12 +135,22 @@ func TestAttachRoleNamesItsObjects(t *testing.T) {
 	t.Parallel()
 	values := minimal + "secrets: {s: {kv_data: {x: y}}}\n"
 	names := map[string]string{"configmaps": only(t, "ConfigMap", values).GetName(), "secrets": only(t, "Secret", values).GetName()}
+	ruled := map[string]int{}
 	for _, rule := range at(t, only(t, "Role", values), "rules").([]any) {
 		r := rule.(map[string]any)
-		resource := r["resources"].([]any)[0].(string)
-		if name, isObject := names[resource]; isObject && fmt.Sprint(r["resourceNames"]) != "["+name+"]" {
-			t.Errorf("the role for %s is %v", resource, r)
+		for _, resource := range r["resources"].([]any) {
+			name, isObject := names[resource.(string)]
+			if !isObject {
+				continue
+			}
+			ruled[resource.(string)]++
+			if fmt.Sprint(r["resourceNames"]) != "["+name+"]" {
+				t.Errorf("the rule for %s is %v, want the name %s in it", resource, r, name)
+			}
 		}
+	}
+	if want := map[string]int{"configmaps": 1, "secrets": 1}; !maps.Equal(ruled, want) {
+		t.Errorf("the Role has rules for %v, want %v", ruled, want)
 	}
 }
 

@@ -109,10 +109,23 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// FuzzParse: options that are accepted can be run with.
 func FuzzParse(f *testing.F) {
 	f.Add("--namespace=ns --configmap state -s x")
-	f.Fuzz(func(_ *testing.T, line string) {
-		_, _ = kubernetesreloader.Parse(strings.Fields(line), func(string) (string, bool) { return "", false })
+	for _, more := range []string{"--port=70000", "--port -1", "--coalesce-period=-1", "--coalesce-period=1e300", "--ignored-config-resource-types v1.Secret v1.ConfigMap"} {
+		f.Add("--namespace=ns --configmap=state " + more)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		o, err := kubernetesreloader.Parse(strings.Fields(line), func(string) (string, bool) { return "", false })
+		if err != nil || o.Help || o.Version {
+			return
+		}
+		if o.Namespace == "" || o.StateName == "" || o.IgnoreConfigMaps && o.IgnoreSecrets {
+			t.Errorf("%q is accepted, and there is nothing to follow: %+v", line, o)
+		}
+		if o.Quiet < 0 || o.Quiet > 24*time.Hour || o.MaxDelay() < o.Quiet || o.Port < 0 || o.Port > 65535 {
+			t.Errorf("%q is accepted with a period of %s, a maximum delay of %s and port %d", line, o.Quiet, o.MaxDelay(), o.Port)
+		}
 	})
 }
 

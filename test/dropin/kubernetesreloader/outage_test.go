@@ -92,7 +92,7 @@ func TestServerIsGone(t *testing.T) {
 	}
 }
 
-// TestWatchIsRefused: an answer that is no watch is not the end.
+// TestWatchIsRefused: the program watches again, however often and why the API server refuses it.
 func TestWatchIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -100,12 +100,21 @@ func TestWatchIsRefused(t *testing.T) {
 	s.create(t, cm, d)
 	program := s.run(t)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("0")})
+	refusals := map[string]*rule{}
 	for code, reason := range map[int]string{
 		http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests", http.StatusGone: "Expired",
 	} {
-		s.gate.answer(watches("configmaps"), 1, status(code, reason))
+		refusals[reason] = s.gate.answer(watches("configmaps"), 1, status(code, reason))
 	}
 	s.gate.cut()
+	labtest.Eventually(t, patience, func() (bool, string) {
+		for reason, refusal := range refusals {
+			if s.gate.took(refusal) != 1 {
+				return false, "the program didn't get the answer " + reason
+			}
+		}
+		return true, ""
+	})
 	s.set(t, cm, "1")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("1")})
 	awaitLog(t, program, "the gate says")

@@ -28,6 +28,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
+// patience bounds every wait for an expected event. A passing test never waits that long.
+const patience = 3 * time.Minute
+
 // lab is one test's part of the shared control plane.
 type lab struct {
 	t         *testing.T
@@ -43,7 +46,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := newLabOn(t, labtest.Shared(t, labtest.ArgoRollouts))
 	// The API server lists a new kind a moment after it accepts it.
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		_, err := l.admin.RESTMapper().RESTMapping(schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, "v1alpha1")
 		return err == nil, fmt.Sprint(err)
 	})
@@ -61,7 +64,7 @@ func newLabOn(t *testing.T, cluster *labtest.Cluster) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, namespace: labtest.Namespace(t, cluster), admin: admin, wire: &wire{changed: make(chan struct{}, 1000)}}
+	l := &lab{t: t, namespace: labtest.Namespace(t, cluster), admin: admin, wire: &wire{changed: make(chan struct{}, 1)}}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		l.wire.next = next
 		return l.wire
@@ -75,7 +78,8 @@ func newLabOn(t *testing.T, cluster *labtest.Cluster) *lab {
 // wire records requests on their way to the real API server, and can answer some
 // of them itself, as a busy server would.
 type wire struct {
-	next    http.RoundTripper
+	next http.RoundTripper
+	// changed has a value after a request, for one reader.
 	changed chan struct{}
 
 	mu       sync.Mutex
@@ -128,7 +132,10 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.URL.RawQuery = query.Encode()
 	}
 	w.mu.Unlock()
-	w.changed <- struct{}{}
+	select {
+	case w.changed <- struct{}{}:
+	default: // the test has one to read, and then reads all requests
+	}
 	if refusal != 0 {
 		return &http.Response{StatusCode: refusal, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
@@ -184,8 +191,8 @@ func (w *wire) awaitAfter(t *testing.T, first int, request string, ended <-chan 
 		case <-w.changed:
 		case err := <-ended:
 			t.Fatalf("ended with error %v before it sent %s", err, request)
-		case <-time.After(3 * time.Minute):
-			t.Fatalf("not sent within a minute: %s", request)
+		case <-time.After(patience):
+			t.Fatalf("not sent within %s: %s; sent were %q", patience, request, w.sent())
 		}
 	}
 }

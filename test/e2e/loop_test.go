@@ -31,7 +31,7 @@ func followed(t *testing.T) (*testkit.World, *testkit.Witness, *testkit.Controll
 
 // patient is a followed world whose application is rolled out an hour after a change, which
 // is when a test shortens its quiet window.
-func patient(t *testing.T) (*testkit.World, *testkit.Witness) {
+func patient(t *testing.T) *testkit.World {
 	t.Helper()
 	w := testkit.NewWorld(t)
 	web := testkit.Deployment(testkit.Web, "app", "db")
@@ -41,7 +41,7 @@ func patient(t *testing.T) (*testkit.World, *testkit.Witness) {
 	w.StartReady(t, "--max-delay", "1h")
 	witness.AwaitKnown(t)
 	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
-	return w, witness
+	return w
 }
 
 // checkUntouched fails when the Deployment was rolled out at all.
@@ -54,10 +54,10 @@ func checkUntouched(t *testing.T, w *testkit.World, why string) {
 
 func TestOneRolloutForConfigMapAndSecret(t *testing.T) {
 	t.Parallel()
-	w, witness := patient(t)
+	w := patient(t)
 	w.SetConfig(t, "app", "key", "2")
 	w.SetSecret(t, "db", "key", "2")
-	witness.Pass(t) // the controller has heard of both
+	w.Settle(t) // the controller has heard of both
 	w.Annotate(t, testkit.Web, settings.Quiet, testkit.Quiet)
 
 	shown := w.AwaitRollout(t, testkit.Web, "")
@@ -68,9 +68,7 @@ func TestOneRolloutForConfigMapAndSecret(t *testing.T) {
 	}
 	w.AwaitEvent(t, testkit.Web, "Normal Reloaded", "configmap/app", "secret/db", " -> ")
 	w.AwaitRecord(t, testkit.Web, strings.Split(strings.Split(shown, ",")[0], "~")[1])
-	if got := w.Revisions(t, testkit.Web); got != 2 {
-		t.Errorf("%d revisions after two changes at once, want the first one and one more", got)
-	}
+	w.CheckRevisions(t, testkit.Web, 2, "one rollout for two changes at once")
 }
 
 func TestNothingIsRestartedForNothing(t *testing.T) {
@@ -136,9 +134,7 @@ func TestChangeWhileAwayIsDelivered(t *testing.T) {
 	inprocess.StartReady(t, w)
 	w.AwaitRollout(t, testkit.Web, "")
 	w.AwaitEvent(t, testkit.Web, "Normal Reloaded", "configmap/app", "secret/db")
-	if got := w.Revisions(t, testkit.Web); got != 2 {
-		t.Errorf("%d revisions, want one rollout for what changed meanwhile", got)
-	}
+	w.CheckRevisions(t, testkit.Web, 2, "one rollout for both changes during the downtime")
 }
 
 func TestUndoIsRespected(t *testing.T) {
@@ -184,16 +180,13 @@ func undo(t *testing.T, w *testkit.World, shown string) {
 
 func TestConfigMapAndTemplateTogetherAreOneRollout(t *testing.T) {
 	t.Parallel()
-	w, witness := patient(t) // an upgrade writes one object after the other
+	w := patient(t) // an upgrade writes one object after the other
 	w.SetConfig(t, "app", "key", "2")
 	w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
 	second := fingerprint.Hasher{}.Content(map[string]string{"key": "2"}, nil).Version(fingerprint.AllKeys())
 	w.AwaitRecord(t, testkit.Web, second.String())
 	w.Annotate(t, testkit.Web, settings.Quiet, testkit.Quiet)
-	witness.Pass(t)
-	if got := w.Revisions(t, testkit.Web); got != 2 {
-		t.Errorf("%d revisions after an upgrade of both, want one rollout", got)
-	}
+	w.CheckRevisions(t, testkit.Web, 2, "one rollout for an upgrade of both")
 }
 
 func TestMalformedAnnotation(t *testing.T) {
@@ -228,11 +221,8 @@ func TestHoldAndRelease(t *testing.T) {
 	w.AwaitEvent(t, testkit.Web, "Held", settings.Hold, "release freeze")
 	awaitFurtherHeld(t, w)
 	w.Annotate(t, testkit.Web, settings.Hold)
-	shown := w.AwaitRollout(t, testkit.Web, "")
-	witness.Pass(t)
-	if got := w.Revisions(t, testkit.Web); got != 2 {
-		t.Errorf("%d revisions after the release, want one rollout for both (%s)", got, shown)
-	}
+	w.AwaitRollout(t, testkit.Web, "")
+	w.CheckRevisions(t, testkit.Web, 2, "one rollout for both after the release")
 }
 
 // TestWritersInTheWayAreNoReasonToGiveUp: whoever writes the Deployment between

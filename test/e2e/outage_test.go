@@ -89,9 +89,7 @@ func TestLostLeaseEndsTheProcess(t *testing.T) {
 	w.SetConfig(t, "app", "key", "2")
 	w.StartController(t)
 	w.AwaitRollout(t, testkit.Web, "")
-	if got := w.Revisions(t, testkit.Web); got != 2 {
-		t.Errorf("%d revisions, want one rollout", got)
-	}
+	w.CheckRevisions(t, testkit.Web, 2, "one rollout for one change")
 }
 
 func TestLeaseOfAnotherHolderEndsTheProcess(t *testing.T) {
@@ -153,9 +151,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 	leader.ExitCode(t, testkit.Patience)
 	w.SetConfig(t, "app", "key", "3")
 	w.AwaitRollout(t, testkit.Web, first)
-	if got := w.Revisions(t, testkit.Web); got != 3 {
-		t.Errorf("%d revisions after two changes, want 3", got)
-	}
+	w.CheckRevisions(t, testkit.Web, 3, "one rollout for each of two changes")
 	if holderOf(t, w) == holder {
 		t.Error("the lease still names the killed leader")
 	}
@@ -190,9 +186,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	}
 	w.SetConfig(t, "app", "key", "2")
 	w.AwaitRollout(t, testkit.Web, "")
-	if got := w.Revisions(t, testkit.Web); got != 2 {
-		t.Errorf("%d revisions after the API server's restart and one change, want 2", got)
-	}
+	w.CheckRevisions(t, testkit.Web, 2, "one change after the API server's restart")
 	c.AwaitReady(t, true)
 	select {
 	case <-c.Done():
@@ -219,5 +213,6 @@ func freezeAndThaw(t *testing.T, cluster *labtest.Cluster, w *testkit.World, c *
 	})
 	w.SetConfig(t, "app", "key", "3")
 	w.AwaitRollout(t, testkit.Web, before)
+	w.CheckRevisions(t, testkit.Web, 3, "another change after the freeze")
 	c.AwaitReady(t, true)
 }

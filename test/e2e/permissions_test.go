@@ -47,9 +47,7 @@ func TestMissingPermissionForSecrets(t *testing.T) {
 	w.AwaitRecord(t, testkit.Web, "secret/db")
 	w.SetSecret(t, "db", "key", "2")
 	w.AwaitRollout(t, testkit.Web, shown)
-	if got := w.Revisions(t, testkit.Web); got != 3 {
-		t.Errorf("%d revisions after two changes, want 3: the grant itself restarts nobody", got)
-	}
+	w.CheckRevisions(t, testkit.Web, 3, "two changes; the grant itself doesn't restart pods")
 }
 
 // TestMissingPermissionForNamespaces: what a workload was given is kept while nobody

@@ -45,9 +45,7 @@ func TestReloadIsSwitchedOff(t *testing.T) {
 
 	inprocess.StartReady(t, w)
 	w.AwaitRollout(t, testkit.Web, "")
-	if got := w.Revisions(t, testkit.Web); got != 2 {
-		t.Errorf("%d revisions after one change, want 2", got)
-	}
+	w.CheckRevisions(t, testkit.Web, 2, "one change")
 }
 
 // TestKindIsSwitchedOff: workloads of a kind that is not followed are neither read nor changed, no
@@ -98,11 +96,9 @@ func TestKindIsSwitchedOff(t *testing.T) {
 		w.Get(t, "db", set)
 		return set.Spec.Template.Annotations[settings.Inputs] != "", "the StatefulSet is not rolled out: " + w.RecordOf(t, db, "db")
 	})
-	if set.Generation != 2 {
-		t.Errorf("generation %d after one change, want 2", set.Generation)
-	}
-	if got := w.Revisions(t, testkit.Web); got != 2 {
-		t.Errorf("the Deployment has %d revisions after one change, want 2", got)
+	w.CheckRevisions(t, testkit.Web, 2, "one change")
+	if w.Get(t, "db", set); set.Generation != 2 {
+		t.Errorf("generation %d of the StatefulSet after one change, want 2", set.Generation)
 	}
 }
 

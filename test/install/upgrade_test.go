@@ -181,7 +181,5 @@ func (u *upgrade) awaitDelivered(t *testing.T, after string) {
 		n := u.Revisions(t, testkit.Web)
 		return n > u.changes, fmt.Sprintf("after %s there are %d revisions, want the first and %d others", after, n, u.changes)
 	})
-	if n := u.Revisions(t, testkit.Web); n != u.changes+1 {
-		t.Errorf("after %s there are %d revisions, want the first and %d others", after, n, u.changes)
-	}
+	u.CheckRevisions(t, testkit.Web, u.changes+1, "one for each change, after "+after)
 }

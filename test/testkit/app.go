@@ -69,7 +69,29 @@ func (w *World) NewWitness(t testing.TB) *Witness {
 	t.Helper()
 	const name = "witness"
 	w.Create(t, ConfigMap(name, "key", "0"), Secret(name, "key", "0"), Deployment(name, name, name))
-	return &Witness{world: w, name: name}
+	w.witness = &Witness{world: w, name: name}
+	return w.witness
+}
+
+// Settle returns when the running controller has decided on everything that was done before. It
+// uses the world's witness, and creates it if there is none.
+func (w *World) Settle(t testing.TB) {
+	t.Helper()
+	if w.witness == nil {
+		w.NewWitness(t)
+	}
+	w.witness.AwaitKnown(t)
+	w.witness.Pass(t)
+}
+
+// CheckRevisions fails when a Deployment has another number of revisions after the controller has
+// settled: a rollout too many comes after the one that a test waits for.
+func (w *World) CheckRevisions(t testing.TB, deployment string, want int, why string) {
+	t.Helper()
+	w.Settle(t)
+	if got := w.Revisions(t, deployment); got != want {
+		t.Errorf("%d revisions of %s, want %d: %s", got, deployment, want, why)
+	}
 }
 
 // AwaitKnown waits until the witness is on record, so the controller treats its next change

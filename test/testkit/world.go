@@ -38,6 +38,8 @@ type World struct {
 	Own string
 	// Clock is how far the controller's clock is off.
 	Clock time.Duration
+
+	witness *Witness
 }
 
 // NewWorld creates a world on the shared control plane.

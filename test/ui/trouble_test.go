@@ -35,6 +35,7 @@ func TestClusterGoesAway(t *testing.T) {
 	}
 	line.Cut()
 	for _, v := range pages {
+		v.cut = true
 		v.Until(`document.body.classList.contains("gone")`)
 		v.AwaitText("The cluster doesn't answer", testkit.Web) // what was known stays
 	}

@@ -23,13 +23,20 @@ func TestFlapForAnHour(t *testing.T) {
 				if workloads > 1 && period < time.Minute { // 100,000 checks
 					labtest.In(t, labtest.TierRelease)
 				}
-				synctest.Test(t, func(t *testing.T) { flap(t, workloads, period) })
+				synctest.Test(t, func(t *testing.T) { flap(t, workloads, period, 0) })
 			})
 		}
 	}
 }
 
-func flap(t *testing.T, workloads int, period time.Duration) {
+// TestDampingOutlivesRestarts: pauses between rollouts stay as long, however often the controller is killed.
+func TestDampingOutlivesRestarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { flap(t, 1, 7*time.Second, 2*time.Minute) })
+}
+
+// flap plays the hour. Unless it is zero, the controller is killed and started again every kills.
+func flap(t *testing.T, workloads int, period, kills time.Duration) {
 	t.Helper()
 	uses, db := map[string][]string{}, histories.Action{Source: histories.Secret, On: "shop"}
 	for i := range workloads {
@@ -40,8 +47,14 @@ func flap(t *testing.T, workloads int, period time.Duration) {
 		Ramp: safe.Ramp, MaxRolling: safe.MaxRolling, StopAfter: safe.StopAfter, Settle: safe.Settle, Timeout: safe.Timeout, PauseGrace: safe.PauseGrace,
 		Damping: safe.Damping, MaxDamping: safe.MaxDamping,
 	}}, uses, false, false)
+	killed := time.Now()
 	for end := time.Now().Add(time.Hour); time.Now().Before(end); f.pass(period) {
 		f.set(db, "good")
+		if kills > 0 && time.Since(killed) > kills {
+			killed = time.Now()
+			f.do(histories.Action{Verb: histories.Kill})
+			f.do(histories.Action{Verb: histories.Start})
+		}
 	}
 	f.pass(time.Hour)
 	counts, shows := map[string]int{}, map[string]string{}

@@ -31,8 +31,8 @@ const (
 	// remembers all events of the last minutes, and drops those of any namespace when one has too
 	// many.
 	maxWaiting = 4096
-	// attempts is how often writing an event is tried again while the API server does not respond,
-	// first after firstRetry and then with growing pauses.
+	// attempts is how often writing an event is tried again while the API server does not respond, or
+	// rejects every request, first after firstRetry and then with growing pauses.
 	attempts   = 12
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
@@ -207,8 +207,12 @@ func (a *Announcer) write(ctx context.Context, e *eventsv1.Event) error {
 	}
 }
 
-// isRefusal reports whether the API server has responded.
+// isRefusal reports whether the API server rejects this event. An API server that is busy, or that
+// rejects a token until the file of the next one is read, would reject every event for a while.
 func isRefusal(err error) bool {
+	if apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsUnauthorized(err) {
+		return false
+	}
 	_, refused := errors.AsType[*apierrors.StatusError](err)
 	return refused
 }

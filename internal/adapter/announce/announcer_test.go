@@ -142,6 +142,8 @@ func TestEventsAreTriedAgain(t *testing.T) {
 		"no answer for long":   {slices.Repeat([]error{errors.New("timeout")}, attempts+1), attempts + 1, 0, 1},
 		"no answer, then none": {[]error{errors.New("timeout"), refused}, 2, 1, 0},
 		"the namespace ends":   {[]error{ends}, 1, 0, 0},
+		"too many requests":    {[]error{apierrors.NewTooManyRequests("busy", 1)}, 2, 0, 0},
+		"a token that ended":   {[]error{apierrors.NewUnauthorized("expired")}, 2, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,20 +69,41 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestReloaderFollowsItsToken: a token of a pod ends after an hour. Client-go
-// reads the file again every minute, as long as the configuration names it.
+// TestReloaderFollowsItsToken: a token of a pod ends after an hour, and the kubelet replaces it
+// earlier. The next minute's requests carry the new one.
 func TestReloaderFollowsItsToken(t *testing.T) {
 	t.Parallel()
-	inPod := func() (*rest.Config, error) {
-		return &rest.Config{Host: "https://api", BearerToken: "first", BearerTokenFile: "token"}, nil
-	}
-	config, err := clusterConfig(Options{}, inPod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if config.BearerTokenFile != "token" {
-		t.Errorf("the token file is %q; the first token would be used for ever", config.BearerTokenFile)
-	}
+	file := filepath.Join(t.TempDir(), "token")
+	synctest.Test(t, func(t *testing.T) {
+		sent := bearer{}
+		config, err := clusterConfig(Options{}, func() (*rest.Config, error) {
+			return &rest.Config{Host: "https://api", BearerToken: "first", BearerTokenFile: file, Transport: &sent}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := rest.HTTPClientFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, token := range []string{"first", "second"} {
+			if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if _, err := c.Get("https://api/version"); err != nil || sent.token != "Bearer "+token {
+				t.Errorf("a request carries %q, error %v, want the token in the file: %s", sent.token, err, token)
+			}
+		}
+	})
+}
+
+// bearer is a server that remembers the token of the last request.
+type bearer struct{ token string }
+
+func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
+	b.token = request.Header.Get("Authorization")
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
 func TestReloaderConfig(t *testing.T) {

@@ -1,6 +1,7 @@
 package safe_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,8 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,21 +64,52 @@ func newFleet() *fleet {
 	}
 }
 
-// watch adds the Deployments of a namespace.
+// watch adds the Deployments of a namespace. It lists and watches again when the API server ends
+// the watch.
 func (f *fleet) watch(t testing.TB, c client.WithWatch, namespace string) {
 	t.Helper()
-	events, err := c.Watch(t.Context(), &appsv1.DeploymentList{}, client.InNamespace(namespace))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(events.Stop)
-	go func() {
-		for event := range events.ResultChan() {
-			if d, ok := event.Object.(*appsv1.Deployment); ok && event.Type != watch.Deleted {
-				f.note(d)
+	testkit.RunInBackground(t, func(ctx context.Context) {
+		for untilDone(ctx) {
+			if err := f.follow(ctx, c, namespace); err != nil && ctx.Err() == nil {
+				t.Logf("watch the Deployments of %s: %v", namespace, err)
 			}
 		}
-	}()
+	})
+}
+
+// untilDone is false when a context has ended. It paces attempts.
+func untilDone(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(25 * time.Millisecond):
+		return true
+	}
+}
+
+// follow notes the present Deployments and then each change. What completed unseen comes first: it
+// may be what a rollout that began unseen has waited for.
+func (f *fleet) follow(ctx context.Context, c client.WithWatch, namespace string) error {
+	list := &appsv1.DeploymentList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	open := slices.DeleteFunc(slices.Clone(list.Items), func(d appsv1.Deployment) bool { return isComplete(&d) })
+	complete := slices.DeleteFunc(list.Items, func(d appsv1.Deployment) bool { return !isComplete(&d) })
+	for _, d := range slices.Concat(complete, open) {
+		f.note(&d)
+	}
+	events, err := c.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		return err
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		if d, ok := event.Object.(*appsv1.Deployment); ok && event.Type != watch.Deleted {
+			f.note(d)
+		}
+	}
+	return nil
 }
 
 func (f *fleet) note(d *appsv1.Deployment) {
@@ -94,6 +128,13 @@ func (f *fleet) note(d *appsv1.Deployment) {
 		f.count[name]++
 		f.began(f.sum())
 	}
+}
+
+// onRollout sets what is called at each rollout.
+func (f *fleet) onRollout(began func(count int)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.began = began
 }
 
 func (f *fleet) judge(name, version string, before, next sight) {

@@ -54,6 +54,8 @@ type scene struct {
 	flags   []string
 	// process is true for the built controller, which can be killed.
 	process bool
+	// outages is true if the API server may be down.
+	outages bool
 
 	mu         sync.Mutex
 	kills      []int                  // the rollouts at which the controller is killed
@@ -66,7 +68,12 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	labtest.In(t, labtest.TierAll) // "make test" has a story of it in test/e2e
-	w := testkit.NewWorld(t)
+	return newSceneOn(t, labtest.Shared(t))
+}
+
+func newSceneOn(t *testing.T, cluster *labtest.Cluster) *scene {
+	t.Helper()
+	w := testkit.NewWorldOn(t, cluster)
 	s := &scene{World: w, t: t, fleet: newFleet()}
 	s.fleet.began = s.killAt
 	s.enter(t, w.Namespace)
@@ -87,8 +94,11 @@ func (s *scene) enter(t *testing.T, namespace string) {
 			}
 			return s.refuses(ctx, c, pod)
 		}
-		if err := kubelet.Play(ctx, c, namespace, refuses); err != nil {
-			t.Error(err)
+		for untilDone(ctx) {
+			if err := kubelet.Play(ctx, c, namespace, refuses); err != nil && !s.outages {
+				t.Error(err)
+				return
+			}
 		}
 	})
 }

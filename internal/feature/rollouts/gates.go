@@ -59,8 +59,9 @@ type TurnState struct {
 	// Template is the digest of the pod template, and End how the rollout on trial stands.
 	Template string
 	End      spread.End
-	// Taken is true when the decision begins a rollout that is put on trial.
-	Taken bool
+	// Taken is true when the decision begins a rollout that is put on trial. Kept is true when its
+	// patch was already sent, and the answer is lost.
+	Taken, Kept bool
 	// Refused is true when the due changes have no place for the workload now.
 	Refused bool
 }

@@ -76,6 +76,23 @@ func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, 
 	return true
 }
 
+// holds reports whether a workload already has a turn of each change: its patch was sent, and the
+// answer is lost.
+func (s *spreads) holds(key kube.Key, members map[input.Change]spread.Member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range members {
+		at, active := s.active[c]
+		if !active {
+			return false
+		}
+		if m, _ := at.Member(key.ID()); m.Standing != spread.Rolling {
+			return false
+		}
+	}
+	return true
+}
+
 // isIdle reports whether nothing is known of the workload, and there is nothing to report of it.
 func (s *spreads) isIdle(key kube.Key) bool {
 	s.mu.Lock()

@@ -40,6 +40,9 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 			resumed = append(resumed, f.Change)
 		}
 	}
+	if in.Turn.Kept = r.spreads.holds(key, members); in.Turn.Kept {
+		return false
+	}
 	if r.spreads.reserve(key, members, resumed) {
 		return false
 	}
@@ -100,6 +103,8 @@ func (in Observation) standing(f input.Finding, e record.Entry, d Decision, err 
 	given := e.Inputs[f.ID]
 	isDue := f.Standing == input.Due && f.Reason != input.PutBack
 	switch {
+	case isDue && err != nil && d.isOvertaken(err) && in.Turn.Kept:
+		return spread.Rolling, "" // perhaps by the patch whose answer was lost; the cache will show it
 	case isDue && err != nil && d.isOvertaken(err):
 		return spread.Due, ""
 	case isDue && err != nil && in.Turn.Taken && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:

@@ -364,6 +364,45 @@ func TestAnswerLost(t *testing.T) {
 	}
 }
 
+// TestStoredPatchWithoutAnAnswer: a patch is stored, and its answer is lost with the API server. The
+// workload is tried again on a cache that doesn't show the patch yet, which is a conflict. Whichever
+// workload it is, it keeps its place: no other one rolls beside it.
+func TestStoredPatchWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))
+	for _, name := range []string{"a", "b", "c"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t, 3, Safety{MaxRolling: 1, Timeout: time.Hour})
+			c.clock = c.clock.Add(time.Minute)
+			c.refuses = errors.New("connection reset by peer")
+			_, _ = c.loop.Reconcile(t.Context(), web(name))
+			for range 2 {
+				c.refuses = nil
+				for _, other := range []string{"a", "b", "c"} {
+					if other != name {
+						_, _ = c.loop.Reconcile(t.Context(), web(other))
+					}
+				}
+				c.expect(t, "another one", 0)
+				c.refuses = conflict
+				_, _ = c.loop.Reconcile(t.Context(), web(name))
+			}
+			c.refuses = nil
+			d := c.deployments[web(name)]
+			d.Generation++
+			d.Spec.Template.Annotations = map[string]string{settings.Inputs: app.String() + "~" + c.current().Short()}
+			c.see(t, name)
+			c.pass(t, time.Minute)
+			c.expect(t, "it rolls", 0)
+			c.status(t, name, 2, 2)
+			c.pass(t, time.Minute) // it is found on trial,
+			c.pass(t, time.Minute) // and then complete
+			c.expect(t, "the next one", 1)
+		})
+	}
+}
+
 // TestGone: a workload that is deleted while it rolls gives its place back.
 func TestGone(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package labtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,6 +26,8 @@ type Account struct {
 	Kubeconfig string // the path of a kubeconfig that acts as this account
 
 	cluster *Cluster
+	token   string // the token file, if the kubeconfig names one
+	bound   string // the Secret that the token in the file is bound to
 }
 
 // NewAccount creates a service account with only the permissions that every account has.
@@ -36,29 +39,89 @@ func NewAccount(t testing.TB, cluster *Cluster, namespace string) *Account {
 	if _, err := cluster.api.create(t.Context(), accounts, manifest); err != nil {
 		t.Fatalf("create service account: %v", err)
 	}
-	request := "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {expirationSeconds: 86400}}"
-	answer, err := cluster.api.create(t.Context(), accounts+"/"+a.Name+"/token", request)
-	if err != nil {
-		t.Fatalf("ask for a token: %v", err)
-	}
-	if err := a.writeKubeconfig(t.TempDir(), answer); err != nil {
-		t.Fatalf("write kubeconfig of service account %s: %v", a.Name, err)
-	}
+	a.writeKubeconfig(t, fmt.Sprintf("{token: %q}", a.requestToken(t, "")))
 	return a
 }
 
-func (a *Account) writeKubeconfig(dir string, tokenRequest []byte) error {
+// requestToken requests a token with further fields of the request.
+func (a *Account) requestToken(t testing.TB, more string) string {
+	t.Helper()
+	request := "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {expirationSeconds: 86400" + more + "}}"
+	raw, err := a.cluster.api.create(t.Context(), "/api/v1/namespaces/"+a.Namespace+"/serviceaccounts/"+a.Name+"/token", request)
 	var answer struct{ Status struct{ Token string } }
-	if err := json.Unmarshal(tokenRequest, &answer); err != nil {
-		return err
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
 	}
-	ca, err := os.ReadFile(a.cluster.file(caFile))
 	if err != nil {
-		return err
+		t.Fatalf("request a token of service account %s: %v", a.Name, err)
 	}
-	a.Kubeconfig = filepath.Join(dir, "kubeconfig")
-	text := kubeconfig(a.cluster.Server(), ca, fmt.Sprintf("{token: %q}", answer.Status.Token))
-	return os.WriteFile(a.Kubeconfig, text, 0o600)
+	return answer.Status.Token
+}
+
+// writeKubeconfig writes the kubeconfig with these credentials.
+func (a *Account) writeKubeconfig(t testing.TB, user string) {
+	t.Helper()
+	ca, err := os.ReadFile(a.cluster.file(caFile))
+	if err == nil {
+		a.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+		err = os.WriteFile(a.Kubeconfig, kubeconfig(a.cluster.Server(), ca, user), 0o600)
+	}
+	if err != nil {
+		t.Fatalf("write kubeconfig of service account %s: %v", a.Name, err)
+	}
+}
+
+// RotateToken puts a new token into a file that the kubeconfig names, as the kubelet does for a
+// pod. When it returns, the API server rejects the token before it.
+func (a *Account) RotateToken(t testing.TB) {
+	t.Helper()
+	secrets, before := "/api/v1/namespaces/"+a.Namespace+"/secrets", a.bound
+	a.bound = objectName(t.Name())
+	raw, err := a.cluster.api.create(t.Context(), secrets, "{apiVersion: v1, kind: Secret, metadata: {name: "+a.bound+"}}")
+	var secret struct{ Metadata struct{ UID string } }
+	if err == nil {
+		err = json.Unmarshal(raw, &secret)
+	}
+	if err != nil {
+		t.Fatalf("create a Secret for a token: %v", err)
+	}
+	token := a.requestToken(t, fmt.Sprintf(", boundObjectRef: {apiVersion: v1, kind: Secret, name: %s, uid: %s}", a.bound, secret.Metadata.UID))
+	if a.token == "" {
+		a.token = filepath.Join(t.TempDir(), "token")
+		a.writeKubeconfig(t, fmt.Sprintf("{tokenFile: %q}", a.token))
+	}
+	old, err := replaceFile(a.token, token)
+	if err != nil {
+		t.Fatalf("rotate a token: %v", err)
+	}
+	if before == "" {
+		return
+	}
+	// A token ends with the object that it is bound to.
+	if err := a.cluster.api.delete(t.Context(), secrets+"/"+before); err != nil {
+		t.Fatalf("delete the Secret of the token before: %v", err)
+	}
+	review := fmt.Sprintf("{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {token: %q}}", old)
+	Eventually(t, namespaceTimeout, func() (bool, string) {
+		raw, err := a.cluster.api.create(t.Context(), "/apis/authentication.k8s.io/v1/tokenreviews", review)
+		var answer struct{ Status struct{ Authenticated bool } }
+		if err == nil {
+			err = json.Unmarshal(raw, &answer)
+		}
+		return err == nil && !answer.Status.Authenticated, "the API server accepts the token before: " + errorText(err)
+	})
+}
+
+// replaceFile replaces a file's content in one step, and returns the content before it.
+func replaceFile(name, content string) (before string, err error) {
+	raw, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if err := os.WriteFile(name+".new", []byte(content), 0o600); err != nil {
+		return "", err
+	}
+	return string(raw), os.Rename(name+".new", name)
 }
 
 // Allow grants the account exactly these rules in its own namespace. It replaces an earlier

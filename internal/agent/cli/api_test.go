@@ -51,13 +51,13 @@ func TestARoleLimitedToTheNameIsEnough(t *testing.T) {
 	c.configMap("other", map[string]string{"b": "2"})
 	account := labtest.NewAccount(t, c.lab, c.namespace)
 	account.Allow(t, labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Names: []string{"app"}, Verbs: []string{"list", "watch"}})
-	kubeconfig := withTokenFile(t, account.Kubeconfig)
-	a := agentkit.Run(t, "--kubeconfig="+kubeconfig, "--configmap="+c.namespace+"/app")
+	account.RotateToken(t)
+	a := agentkit.Run(t, "--kubeconfig="+account.Kubeconfig, "--configmap="+c.namespace+"/app")
 	a.WantFiles(map[string]string{"a": "1"})
 	c.configMap("app", map[string]string{"a": "2"})
 	a.WantFiles(map[string]string{"a": "2"})
 
-	denied := agentkit.Run(t, "--kubeconfig="+kubeconfig, "--configmap="+c.namespace+"/other")
+	denied := agentkit.Run(t, "--kubeconfig="+account.Kubeconfig, "--configmap="+c.namespace+"/other")
 	denied.WantLog("forbidden")
 	denied.WantProbe("/startupz", http.StatusServiceUnavailable)
 }
@@ -176,20 +176,4 @@ func TestABurstIsOneReload(t *testing.T) {
 	}
 	a.WantFiles(map[string]string{"a": "20"})
 	a.WantMetric(`lockstep_sync_attempts_total{result="ok",stage="notify"}`, "1")
-}
-
-// withTokenFile makes a kubeconfig that names a token file instead of a token.
-func withTokenFile(t *testing.T, kubeconfig string) string {
-	t.Helper()
-	text := agentkit.Read(kubeconfig)
-	_, rest, found := strings.Cut(text, "token:")
-	if !found {
-		t.Fatalf("no token in\n%s", text)
-	}
-	quoted := strings.TrimSpace(strings.FieldsFunc(rest, func(r rune) bool { return r == '}' || r == '\n' })[0])
-	dir := t.TempDir()
-	token, path := filepath.Join(dir, "token"), filepath.Join(dir, "kubeconfig")
-	agentkit.Write(t, token, strings.Trim(quoted, `"`))
-	agentkit.Write(t, path, strings.Replace(text, "token: "+quoted, "tokenFile: "+token, 1))
-	return path
 }

@@ -44,20 +44,6 @@ func TestInsecureInACluster(t *testing.T) {
 	}
 }
 
-// A token file stays a file, which the client reads again: the agent would lose its access
-// with a token that it has read once.
-func TestATokenFileIsReadAgain(t *testing.T) {
-	dir := t.TempDir()
-	token, kubeconfig := filepath.Join(dir, "token"), filepath.Join(dir, "kubeconfig")
-	write(t, token, "one")
-	write(t, kubeconfig, "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],"+
-		"clusters: [{name: x, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: x, user: {tokenFile: '"+token+"'}}]}")
-	config, err := Kube{Kubeconfig: kubeconfig}.restConfig()
-	if err != nil || config.BearerTokenFile != token {
-		t.Errorf("the token file is %q, want %q (%v)", config.BearerTokenFile, token, err)
-	}
-}
-
 func TestValidate(t *testing.T) {
 	for name, c := range map[string]struct {
 		why     string

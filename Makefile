@@ -35,15 +35,16 @@ TESTFLAGS ?=
 # Directories of test/ whose tests all need a later tier: "make test" doesn't link them.
 LATER := apps|ask|charts|doctor|images|install|node|notices|oldest|reload|safe|ui
 
-# Directories of test/ whose tests only run built programs, where the race detector would see
-# nothing. All other packages run with it in "make test-all".
-APART := apps|charts|docs|images|install|monitoring|node|oldest
+# Directories of test/ whose tests only run built programs, or one goroutine at a time in virtual time: the race
+# detector would see nothing. All other packages run with it in "make test-all".
+APART := apps|charts|docs|histories|images|install|monitoring|node|oldest
 
 # Most tests wait for other programs most of the time, so more of them run side by side
 # than there are cores. The linters vet the code, so the tests don't.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 SIDE_BY_SIDE := -timeout 30m -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) '*' 2)
-GOTEST := go test -json -vet=off -shuffle=on $(SIDE_BY_SIDE)
+# A shuffled run is never taken from Go's test cache. A laptop runs only what changed, and CI everything in any order.
+GOTEST := go test -json -vet=off $(if $(CI),-shuffle=on) $(SIDE_BY_SIDE)
 SUMMARY := bin/summary$(if $(CI), -strict)
 
 # The race detector needs a C compiler and twice the time. What the tests themselves compile
@@ -174,10 +175,17 @@ bench: bin/lab ## Measure on a real control plane; BENCH=reload for one, and the
 	@for name in $(BENCH); do echo "bench $$name"; go run ./bench/$$name $(ARGS) || exit 1; done
 
 .PHONY: breaks
-breaks: packages bin/lab ## Bring each predecessor's defect back and see its test fail; BREAKS=KR for some; a second run continues the first, FRESH=1 begins anew
+breaks: packages bin/lab ## Bring known defects back and see a test fail; BREAKS=KR for some; SINCE=main for those of changed files, WITHIN=3m for a while; a second run continues the first, FRESH=1 begins anew
 	@bin/lab build --tier all >/dev/null
 	@CGO_ENABLED=0 go build -o bin/breaks ./test/breaks
-	@bin/breaks $(if $(FRESH),--fresh) $(BREAKS)
+	@bin/breaks $(if $(FRESH),--fresh) $(if $(SINCE),--since '$(SINCE)') $(if $(WITHIN),--within '$(WITHIN)') $(BREAKS)
+
+# The number of survivors of each package is in test/mutation/survivors.txt.
+.PHONY: mutation
+mutation: ## Change the cores and the decisions one operator at a time, and count what no test notices; PKG=./internal/core/window for some, RECORD=1 keeps the numbers
+	@go build -modfile=go.mutation.mod -o bin/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
+	@CGO_ENABLED=0 go build -o bin/mutation ./test/mutation
+	@bin/mutation --gremlins bin/gremlins $(if $(RECORD),--record) $(filter-out ./...,$(PKG))
 
 .PHONY: histories
 histories: bin/lab ## Play 26 random histories to the built controller, and 350 to its decisions; HISTORY_SEED=7 or 1-5000 for others

@@ -58,6 +58,12 @@ func TestUsers(t *testing.T) {
 		t.Errorf("the one who may read all sees %+v", all)
 	}
 
+	for _, source := range []string{"configmap/app", "secret/db"} {
+		if users, stderr, code := s.ask(t, "explain", source, "-o", "name"); code != 0 || users != web+"\n" {
+			t.Errorf("explain %s ended with %d and lists %q, want %s: %s", source, code, users, web, stderr)
+		}
+	}
+
 	t.Run("NoSecrets", func(t *testing.T) {
 		t.Parallel()
 		account := labtest.NewAccount(t, s.Cluster, s.Own)

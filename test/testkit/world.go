@@ -3,7 +3,7 @@
 // that can be cut.
 //
 // It never links the product, because tests inside the product's packages use it too.
-// Package inprocess runs the controller in the test process.
+// Package inprocess runs the controller in the test process instead.
 package testkit
 
 import (

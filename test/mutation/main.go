@@ -51,11 +51,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *gremlins, err = filepath.Abs(*gremlins); err != nil {
 		return err
 	}
+	all, err := packages(root)
+	if err != nil {
+		return err
+	}
 	wanted := flags.Args()
 	if len(wanted) == 0 {
-		if wanted, err = packages(root); err != nil {
-			return err
-		}
+		wanted = all
 	}
 	text, err := os.ReadFile(filepath.Join(root, recordFile))
 	if err != nil {
@@ -83,7 +85,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintln(out, pkg, found.describe(was, known))
 		if *keep {
 			record[pkg] = found.counts
-			if err := os.WriteFile(filepath.Join(root, recordFile), []byte(formatRecord(record)), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(root, recordFile), []byte(formatRecord(record, all)), 0o644); err != nil {
 				return err
 			}
 			continue

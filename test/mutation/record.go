@@ -67,13 +67,18 @@ func parseRecord(text string) (map[string]counts, error) {
 	return record, nil
 }
 
-// formatRecord writes what parseRecord reads.
-func formatRecord(record map[string]counts) string {
+// formatRecord writes what parseRecord reads, and which of the mutated packages are missing.
+func formatRecord(record map[string]counts, mutated []string) string {
 	var text strings.Builder
 	text.WriteString(header)
 	for _, pkg := range sortedKeys(record) {
 		c := record[pkg]
 		fmt.Fprintf(&text, "%-40s %7d %12d %8d\n", pkg, c.Lived, c.Uncovered, c.Noticed)
+	}
+	for _, pkg := range mutated {
+		if _, known := record[pkg]; !known {
+			fmt.Fprintf(&text, "# not measured yet: %s\n", pkg)
+		}
 	}
 	return text.String()
 }

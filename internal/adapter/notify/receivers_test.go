@@ -215,6 +215,7 @@ func TestReceivers(t *testing.T) {
 		"Accepted":    {"PagerDuty and Teams answer 202, Discord 204", answers(http.StatusAccepted), []time.Duration{time.Second}, 1, ""},
 		"Slow":        {"it is waited for", after(9*time.Second, answers(http.StatusOK)), []time.Duration{time.Second}, 1, ""},
 		"RateLimited": {"when it says", failsFirst(2, answers(http.StatusTooManyRequests, "Retry-After", "30")), []time.Duration{1 * time.Second, 31 * time.Second, 61 * time.Second}, 1, "notify bad: it answered 429 Too Many Requests; Lockstep sends the messages again"},
+		"Date":        {"a date is advice too", failsFirst(1, answers(http.StatusServiceUnavailable, "Retry-After", "Sat, 01 Jan 2000 00:05:00 GMT")), []time.Duration{1 * time.Second, 300 * time.Second}, 1, "503"},
 		"TooLong":     {"it doesn't say for how long", failsFirst(1, answers(http.StatusTooManyRequests, "Retry-After", "60000")), []time.Duration{1 * time.Second, 601 * time.Second}, 1, "429"},
 		"Broken":      {"with growing pauses", failsFirst(3, answers(http.StatusInternalServerError)), []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, 1, "notify bad: it answered 500 Internal Server Error; Lockstep sends the messages again"},
 		"Refuses":     {"it would refuse it again", answers(http.StatusBadRequest), []time.Duration{time.Second}, 0, "notify bad: it answered 400 Bad Request; the messages are dropped; check the webhook"},

@@ -10,10 +10,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
 	"github.com/lockstep-dev/lockstep/internal/core/notice"
 )
 
@@ -97,7 +97,8 @@ func (s *sender) run(ctx context.Context) {
 			continue // It was dropped meanwhile.
 		case answer.again:
 			s.report(answer)
-			notBefore = now.Add(max(answer.after, pause))
+			advised, _ := retryafter.Of(answer.header, now, longestPause)
+			notBefore = now.Add(max(advised, pause))
 			pause = min(2*pause, lastPause)
 		default:
 			s.report(answer)
@@ -220,9 +221,9 @@ type answer struct {
 	err error
 	// then is what becomes of the messages, for people.
 	then string
-	// again is true when the messages have to be sent again, not before after.
-	again bool
-	after time.Duration
+	// again is true when the messages have to be sent again. The header may say when.
+	again  bool
+	header http.Header
 }
 
 func (a answer) result() string {
@@ -260,18 +261,10 @@ func post(ctx context.Context, client *http.Client, t notice.Target, r notice.Re
 	case code >= 200 && code < 300:
 		return answer{}
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
-		return answer{err: refusal, then: "Lockstep sends the messages again", again: true, after: retryAfter(response)}
+		return answer{err: refusal, then: "Lockstep sends the messages again", again: true, header: response.Header}
 	default:
 		return answer{err: refusal, then: "the messages are dropped; check the webhook"}
 	}
-}
-
-func retryAfter(r *http.Response) time.Duration {
-	seconds, err := strconv.ParseUint(r.Header.Get("Retry-After"), 10, 16)
-	if err != nil {
-		return 0
-	}
-	return min(time.Duration(seconds)*time.Second, longestPause)
 }
 
 // newClient makes a client that trusts further certificates. A redirect would send the messages

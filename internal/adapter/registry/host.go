@@ -201,18 +201,6 @@ func (h *host) trimTokens() {
 	}
 }
 
-// retryAfter reads how long to wait, in seconds or until a date.
-func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
-	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, longestPause), true
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, min(at.Sub(now), longestPause)), true
-	}
-	return 0, false
-}
-
 // rateLimit reads how many requests are left, and when there will be more: from the IETF draft
 // (RateLimit-Reset), from the window as Docker Hub writes it (ratelimit-remaining: 76;w=21600),
 // or from GitHub (X-RateLimit-Reset is a Unix time). It is negative if the registry does not

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
 )
 
 // FuzzReadChallenge: whatever a registry writes into WWW-Authenticate, credentials go to a URL that may
@@ -66,7 +68,7 @@ func FuzzPauses(f *testing.F) {
 	f.Fuzz(func(t *testing.T, after, remaining, reset, at string) {
 		now := time.Unix(1_700_000_000, 0)
 		header := http.Header{"Retry-After": {after}, "Ratelimit-Remaining": {remaining}, "Ratelimit-Reset": {reset}, "X-Ratelimit-Reset": {at}}
-		wait, _ := retryAfter(header, now)
+		wait, _ := retryafter.Of(header, now, longestPause)
 		_, untilReset, window := rateLimit(header, now)
 		for _, pause := range []time.Duration{wait, untilReset, window} {
 			if pause < 0 || pause > longestPause {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
 )
 
 // session is the state of one credential at one registry.
@@ -136,7 +138,7 @@ func isOutage(err error) bool {
 // waits for a registry that fails several times in a row.
 func (s *session) note(response *http.Response, kind RequestKind) {
 	now, status := time.Now(), response.StatusCode
-	switch wait, told := retryAfter(response.Header, now); {
+	switch wait, told := retryafter.Of(response.Header, now, longestPause); {
 	case told && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable):
 		s.limits.pause(now.Add(wait))
 	case status == http.StatusTooManyRequests:

@@ -4,7 +4,6 @@
 package expofmt
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -155,20 +154,20 @@ func (c Condition) sample(line string) (labels string, value float64, ok bool) {
 	return labels, value, err == nil
 }
 
+// compare compares as Prometheus does: with NaN, only != is true.
 func (c Condition) compare(value, against float64) bool {
-	order := cmp.Compare(value, against)
 	switch c.Operator {
 	case "==":
-		return order == 0
+		return value == against
 	case "!=":
-		return order != 0
+		return value != against
 	case ">=":
-		return order >= 0
+		return value >= against
 	case "<=":
-		return order <= 0
+		return value <= against
 	case ">":
-		return order > 0
+		return value > against
 	default:
-		return order < 0
+		return value < against
 	}
 }

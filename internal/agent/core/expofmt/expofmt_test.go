@@ -62,6 +62,28 @@ func TestHoldsBefore(t *testing.T) {
 	}
 }
 
+// TestHoldsNaN: an application that exports NaN hasn't confirmed anything. As in Prometheus, every comparison with NaN is
+// false, except !=.
+func TestHoldsNaN(t *testing.T) {
+	for _, values := range []struct{ reason, now, earlier string }{
+		{"the sample is NaN", "NaN", "1"},
+		{"the number is NaN", "1", "NaN"},
+		{"both are", "NaN", "NaN"},
+	} {
+		for _, operator := range []string{"==", "!=", ">=", "<=", ">", "<"} {
+			for _, against := range []string{values.earlier, "before"} {
+				c, err := expofmt.ParseCondition("x " + operator + " " + against)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := c.Holds(c.Samples("x "+values.now), c.Samples("x "+values.earlier)), operator == "!="; got != want {
+					t.Errorf("%s: %s %s %s is %t, want %t", values.reason, values.now, operator, against, got, want)
+				}
+			}
+		}
+	}
+}
+
 func FuzzParseCondition(f *testing.F) {
 	for _, s := range []string{"a==1", "a != -2e3", "a", "==1", "a==x", "a b == 1", "a > before"} {
 		f.Add(s, "a 1\n")

@@ -21,25 +21,33 @@ type Options struct {
 	Rescan time.Duration
 	// Poll is how often it is scanned when the node's inotify limits are used up.
 	Poll time.Duration
-	// Polling is called once with the reason why inotify can't be used.
+	// Polling is called once with the reason why inotify can't be used, at the start or later.
 	Polling func(err error)
 }
 
 // Watch calls changed when it starts, because earlier changes have no event, and whenever
 // the directory may have changed, until ctx ends. An event only wakes up the caller: a scan
-// has to find out what changed. When the node's inotify limits are used up, Watch polls
-// instead.
+// has to find out what changed. When the node's inotify limits are used up, at the start or when a
+// directory is added, Watch polls instead.
 func Watch(ctx context.Context, dir string, opts Options, changed func()) error {
 	watcher, err := newWatcher(dir)
-	if exhausted(err) {
+	if err == nil {
+		err = watch(ctx, watcher, dir, opts.Rescan, changed)
+		_ = watcher.Close() // Its watches are of use to others.
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case exhausted(err):
 		opts.Polling(err)
 		return poll(ctx, opts.Poll, changed)
 	}
-	if err != nil {
-		return fmt.Errorf("watch the directory %s: %w", dir, err)
-	}
-	defer func() { _ = watcher.Close() }()
-	rescan := time.NewTicker(opts.Rescan)
+	return fmt.Errorf("watch the directory %s: %w", dir, err)
+}
+
+// watch calls changed until ctx ends, or the directories can't be watched any more.
+func watch(ctx context.Context, watcher *fsnotify.Watcher, dir string, every time.Duration, changed func()) error {
+	rescan := time.NewTicker(every)
 	defer rescan.Stop()
 	changed()
 	for {
@@ -54,10 +62,11 @@ func Watch(ctx context.Context, dir string, opts Options, changed func()) error 
 		case <-watcher.Errors: // an overflow loses events, so scan anyway
 		}
 		// Every swap adds and removes directories; adding one twice is harmless.
-		if err := addAll(watcher, dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !exhausted(err) {
-			return fmt.Errorf("watch the directory %s: %w", dir, err)
-		}
+		err := addAll(watcher, dir)
 		changed()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 }
 

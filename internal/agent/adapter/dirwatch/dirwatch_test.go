@@ -1,11 +1,14 @@
 package dirwatch_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,6 +130,52 @@ func TestWatchPollsWhenInotifyIsUsedUp(t *testing.T) {
 		}
 	})
 }
+
+// A directory that is added when the user has no watches left isn't watched, so the agent says so and looks regularly. In a
+// user namespace of its own, the test has a limit of its own.
+func TestWatchPollsWhenWatchesRunOutLater(t *testing.T) {
+	labtest.In(t, labtest.TierAll) // not every machine lets other users than root make a user namespace
+	if os.Getenv(fewWatches) == "" {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
+		inside.Env = append(os.Environ(), fewWatches+"=1")
+		inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}}
+		if said, err := inside.CombinedOutput(); err != nil || !bytes.Contains(said, []byte("--- PASS: "+t.Name())) {
+			t.Errorf("%v\n%s", err, said)
+		}
+		return
+	}
+	if err := os.WriteFile("/proc/sys/user/max_inotify_watches", []byte("2"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var told []error
+	looks := 0 // since it was told
+	err := dirwatch.Watch(ctx, dir, dirwatch.Options{
+		Rescan: time.Hour, Poll: time.Millisecond, Polling: func(err error) { told = append(told, err) },
+	}, func() {
+		if len(told) == 0 { // The second directory is one too many.
+			for _, name := range []string{"a", "b", "c"} {
+				if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+					t.Error(err)
+				}
+			}
+		} else if looks++; looks == 3 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || looks < 3 || len(told) != 1 || !errors.Is(told[0], unix.ENOSPC) {
+		t.Errorf("ended with %v after %d more looks, told %v", err, looks, told)
+	}
+}
+
+// fewWatches marks the process with a small limit.
+const fewWatches = "LOCKSTEP_TEST_FEW_WATCHES"
 
 // takeAllInotify takes what the kernel gives to this user. The returned function
 // gives it back.

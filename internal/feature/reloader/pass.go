@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,8 +57,9 @@ type pass struct {
 	problems []error
 	// owed are the workloads that lack a change.
 	owed map[id][]string
-	// concerns are the changes that concern a workload, shown those that a template shows.
-	concerns, shown map[id]bool
+	// concerns are the changes that concern a workload, shown those that a template shows, and unread those of classes
+	// that can't be read.
+	concerns, shown, unread map[id]bool
 	// running are the CronJobs with a Job that hasn't finished.
 	running map[types.UID]bool
 }
@@ -81,21 +83,31 @@ func (p *pass) isReady() bool {
 	for _, c := range p.changes {
 		p.wait = min(p.wait, c.waits(p.now, p.Quiet, p.MaxDelay))
 	}
-	p.owed, p.concerns, p.shown, p.running = map[id][]string{}, map[id]bool{}, map[id]bool{}, map[types.UID]bool{}
+	p.owed, p.concerns, p.shown, p.unread, p.running = map[id][]string{}, map[id]bool{}, map[id]bool{}, map[id]bool{}, map[types.UID]bool{}
 	return p.wait <= 0
 }
 
-// readClasses finds out which changed classes are ignored or match. One that can't be read has no
-// annotations.
+// readClasses finds out which changed classes are ignored or match. One that doesn't exist has no annotations. The change
+// of one that can't be read waits: the class may be ignored.
 func (p *pass) readClasses(ctx context.Context) {
 	for _, c := range p.changes {
 		if c.Type != stakater.SecretProviderClass {
 			continue
 		}
 		o := newUnstructured(Class())
-		_ = p.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: c.Name}, o)
+		err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: c.Name}, o)
+		if err != nil && !isNotInstalled(err) {
+			p.unread[c.id()] = true
+			p.problems = append(p.problems, fmt.Errorf("read %s %s/%s: %w", c.Type, p.namespace, c.Name, err))
+			continue
+		}
 		c.Source = p.Words.Source(c.Type, c.Name, o.GetAnnotations())
 	}
+}
+
+// readable are the changes that can be decided on.
+func (p *pass) readable() []*change {
+	return slices.DeleteFunc(slices.Clone(p.changes), func(c *change) bool { return p.unread[c.id()] })
 }
 
 // list decides on all workloads of the namespace. A kind that can't be listed doesn't affect the
@@ -110,6 +122,7 @@ func (p *pass) list(ctx context.Context) {
 		}, client.InNamespace(p.namespace))
 		p.Metrics.scanned(kind.Kind.Kind, n)
 		p.listed.note(kind, err, p.Report)
+		p.oweUnread(kind.Kind.Kind)
 		switch {
 		case err == nil, isNotInstalled(err):
 		case apierrors.IsForbidden(err):
@@ -134,7 +147,7 @@ func (p *pass) look(kind Kind, o client.Object) {
 
 // taskFor is what has to be written to a workload, if anything has to be now.
 func (p *pass) taskFor(kind Kind, o client.Object) (task, bool) {
-	in, err := p.observe(kind, o, p.changes)
+	in, err := p.observe(kind, o, p.readable())
 	if err != nil {
 		return task{}, false // It has no template.
 	}
@@ -289,6 +302,14 @@ func (p *pass) oweAll(kind string) {
 	for _, c := range p.changes {
 		p.concerns[c.id()] = true
 		p.owed[c.id()] = append(p.owed[c.id()], allOf(kind))
+	}
+}
+
+// oweUnread notes that workloads of a kind may lack the changes of classes that can't be read.
+func (p *pass) oweUnread(kind string) {
+	for c := range p.unread {
+		p.concerns[c] = true
+		p.owed[c] = append(p.owed[c], allOf(kind))
 	}
 }
 

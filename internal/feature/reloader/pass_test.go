@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,8 @@ type scene struct {
 	*Reloader
 	// refuse, unless it is nil, answers a request instead of the API server: "patch web".
 	refuse func(request string) error
+	// class reads the annotations of any SecretProviderClass.
+	class func() (map[string]string, error)
 	// patched, unless it is nil, is called with the context of a patch that was written.
 	patched func(context.Context) error
 	// told are the reasons of events, and woken the keys that the loop is to look at.
@@ -74,6 +77,14 @@ func newScene(strategy Strategy, objects ...client.Object) *scene {
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			return attempt("delete "+o.GetName(), func() error { return c.Delete(ctx, o, options...) })
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if s.class == nil || o.GetObjectKind().GroupVersionKind() != Class() {
+				return c.Get(ctx, key, o, options...)
+			}
+			annotations, err := s.class()
+			o.SetAnnotations(annotations)
+			return err
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, ok := list.(*appsv1.StatefulSetList); ok {
@@ -187,6 +198,57 @@ func TestListFails(t *testing.T) {
 	writes, again = s.pass(t)
 	if diff := cmp.Diff([]string{"patch db"}, writes); diff != "" || again || s.pending.size() > 0 {
 		t.Errorf("another pass follows: %t; %d changes wait; writes (-want +got)\n%s", again, s.pending.size(), diff)
+	}
+}
+
+// TestClassThatCannotBeRead: it may be ignored, so its change waits, and the others don't. One that doesn't exist has no
+// annotations.
+func TestClassThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	ignored := func() (map[string]string, error) { return map[string]string{"reloader.stakater.com/ignore": "true"}, nil }
+	fails := func(err error) func() (map[string]string, error) {
+		return func() (map[string]string, error) { return nil, err }
+	}
+	resource := schema.GroupResource{Group: "secrets-store.csi.x-k8s.io", Resource: "secretproviderclasses"}
+	for name, tc := range map[string]struct {
+		reason string
+		read   func() (map[string]string, error)
+		waits  bool
+		// class is how often a workload is written for it once it can be read.
+		class int
+	}{
+		"Unavailable": {"it is ignored, which a failed read doesn't show", fails(apierrors.NewServiceUnavailable("the API server restarts")), true, 0},
+		"Forbidden":   {"neither does a missing permission", fails(apierrors.NewForbidden(resource, "vault", errors.New("no"))), true, 0},
+		"NotFound":    {"it was deleted, so it isn't ignored", fails(apierrors.NewNotFound(resource, "vault")), false, 1},
+		"Ignored":     {"it is read", ignored, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mounts := deployment("vaulted")
+			mounts.Spec.Template.Spec = corev1.PodSpec{Volumes: []corev1.Volume{{Name: "vault", VolumeSource: corev1.VolumeSource{
+				CSI: &corev1.CSIVolumeSource{Driver: "secrets-store.csi.k8s.io", VolumeAttributes: map[string]string{"secretProviderClass": "vault"}},
+			}}}, Containers: []corev1.Container{{Name: "app", VolumeMounts: []corev1.VolumeMount{{Name: "vault"}}}}}
+			s := newScene(Annotations, deployment("web"), mounts)
+			s.pending.put("shop", of())
+			s.pending.put("shop", of(func(c *change) { c.Source = stakater.Source{Type: stakater.SecretProviderClass, Name: "vault"} }))
+			s.class = tc.read
+			want := []string{"patch web"}
+			if tc.class > 0 {
+				want = []string{"patch vaulted", "patch web"}
+			}
+			writes, again := s.pass(t)
+			if diff := cmp.Diff(want, writes); diff != "" || again != tc.waits {
+				t.Errorf("%s: another pass follows: %t; writes (-want +got)\n%s", tc.reason, again, diff)
+			}
+			e, _ := s.record.entry("shop", id{stakater.SecretProviderClass, "vault"})
+			if owed := len(e.owed) > 0; owed != tc.waits {
+				t.Errorf("%s: on record are %q", tc.reason, e.owed)
+			}
+			s.class = ignored
+			if writes, again = s.pass(t); len(writes) > 0 || again || s.pending.size() > 0 {
+				t.Errorf("%s: once it can be read: another pass follows: %t; %d changes wait; writes %q", tc.reason, again, s.pending.size(), writes)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,8 @@
 // pull secrets of the pod or of its service account, Docker's configuration file, and other
 // sources.
 //
-// Nothing is kept: each query reads the Secrets and the file again, so a replaced credential is
-// used at the next check, and a removed one is no longer used.
+// Pods keeps the logins of pull secrets, and nothing else of a Secret, for the time that its maker
+// sets and in a bounded amount of memory: a replaced credential is used, and a removed one no longer
+// used, after that time. The configuration file is read, and credential helpers are run, for each
+// query.
 package keychain

@@ -39,8 +39,9 @@ fields. If a revision becomes current again, for example after an undo, it gets 
 time.
 
 BY of the current revision is the program that changed the template, if the workload's managed
-fields prove that it made all changes. It is "not known" for earlier revisions, because Kubernetes
-doesn't keep their authors. AGE is "-" if it isn't known when the revision became current.
+fields prove that it made all changes. Kubernetes doesn't keep the authors of earlier revisions: BY
+is Lockstep if new digests, which only Lockstep writes, are the only change, and else "not known".
+AGE is "-" if it isn't known when the revision became current.
 
 OUTCOME, with -o wide, is the state of the current revision's rollout: rolling, healthy, failed,
 paused, by hand, or unknown if the workload's status doesn't show it.

@@ -67,7 +67,7 @@ func TestHistory(t *testing.T) {
 			image := []struct{ What, From, To string }{{"image/app", "app", "app:2"}}
 			want := []told{
 				{Revision: 3, Current: true, Changed: image, By: "kubectl-client-side-apply"},
-				{Revision: 2, Changed: given, By: "not known"},
+				{Revision: 2, Changed: given, By: "Lockstep"},
 				{Revision: 1, By: "not known"},
 			}
 			if diff := cmp.Diff(want, s.history(t, s.Cluster.Kubeconfig(), ref).Revisions); diff != "" {

@@ -53,8 +53,8 @@ type Revision struct {
 	Changed []Change `json:"changed,omitempty"`
 	// First is true when no earlier revision is known.
 	First bool `json:"first,omitempty"`
-	// By is the program that made all changes of the workload's present template, "not known" if that
-	// isn't proven, and for earlier revisions.
+	// By is the program that made all changes of the revision, "not known" if that isn't proven. An earlier revision names
+	// only Lockstep.
 	By string `json:"by"`
 	// Outcome is the state of the rollout, for the newest template only.
 	Outcome string `json:"outcome,omitempty"`

@@ -153,7 +153,7 @@ func TestHistoryOf(t *testing.T) {
 			ask.Past{Workload: workload(deployment, time.Time{}), Authors: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
 			[]turn{
 				{3, -1, "current again", []ask.Change{change("2222222222", "1111111111")}, "kubectl-rollout"},
-				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByUnknown},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
 				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
@@ -162,7 +162,7 @@ func TestHistoryOf(t *testing.T) {
 			ask.Past{Workload: workload(deployment, at(7)), Authors: lockstep(7), Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
 			[]turn{
 				{3, 7, "current again", []ask.Change{change("2222222222", "1111111111")}, ask.ByLockstep},
-				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByUnknown},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
 				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
@@ -300,14 +300,14 @@ func TestHistoryOf(t *testing.T) {
 			[]turn{{5, 5, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, ask.ByUnknown}, {3, 1, "first", nil, ask.ByUnknown}},
 		},
 		"RestoredMarks": {
-			"an earlier revision shows other versions: a backup may have restored them",
+			"an earlier revision shows new versions, which only Lockstep writes",
 			ask.Past{
 				Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 3, image}),
 				Revisions: []lineage.Past{revision("a", 1, 1, one), revision("b", 2, 2, two), current(revision("c", 3, 3, template("configmap/app~2222222222", "app:2", "")))},
 			},
 			[]turn{
 				{3, 3, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, "helm"},
-				{2, 2, "", []ask.Change{change("", "2222222222")}, ask.ByUnknown},
+				{2, 2, "", []ask.Change{change("", "2222222222")}, ask.ByLockstep},
 				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
@@ -349,6 +349,55 @@ func TestHistoryOf(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(tc.want, turns(ask.HistoryOf(tc.past))); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestHistoryOfEarlierRollouts: new digests, and nothing else, prove that Lockstep rolled out an earlier revision.
+func TestHistoryOfEarlierRollouts(t *testing.T) {
+	t.Parallel()
+	const one, two, three = "configmap/app~1111111111", "configmap/app~2222222222", "configmap/app~3333333333"
+	plain := func(shown string) *corev1.PodTemplateSpec { return template(shown, "app:1", "") }
+	restarted := plain(two)
+	restarted.Annotations["kubectl.kubernetes.io/restartedAt"] = "2026-11-15T03:02:00Z"
+	byVariable := func(shown string) *corev1.PodTemplateSpec {
+		p := plain("")
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: settings.InputsVariable, Value: shown}}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		kind   kube.Kind
+		// revisions are the earlier ones; the newest is made by another writer.
+		revisions []lineage.Past
+		want      string // the author of the last of them
+	}{
+		"First":     {"the first digest of the workload", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain("")), revision("b", 2, 2, plain(one))}, ask.ByLockstep},
+		"Next":      {"another digest", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one)), revision("b", 2, 2, plain(two))}, ask.ByLockstep},
+		"OneOfTwo":  {"one digest is new, the other is an old one again", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one+",secret/db~1111111111")), revision("b", 2, 2, plain(two+",secret/db~1111111111")), revision("c", 3, 3, plain(one+",secret/db~4444444444"))}, ask.ByLockstep},
+		"Variable":  {"in the environment of a container", kube.Deployment(), []lineage.Past{revision("a", 1, 1, byVariable(one)), revision("b", 2, 2, byVariable(two))}, ask.ByLockstep},
+		"SetOnce":   {"a ControllerRevision that had no other number", kube.StatefulSet(), []lineage.Past{once(revision("a", 1, 1, plain(one))), once(revision("b", 2, 2, plain(two)))}, ask.ByLockstep},
+		"Pinned":    {"an image, with the mark of its digest", kube.Deployment(), []lineage.Past{revision("a", 1, 1, template("image/app=sha256:77", "app:1@sha256:77", "")), revision("b", 2, 2, template("image/app=sha256:88", "app:2@sha256:88", ""))}, ask.ByLockstep},
+		"Carried":   {"another writer's change carries the digests along", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one)), revision("b", 2, 2, template(one, "app:2", ""))}, ask.ByUnknown},
+		"Copied":    {"a manifest brings back the digest of an earlier revision", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one)), revision("b", 2, 2, plain(two)), revision("c", 3, 3, plain(three)), revision("d", 4, 4, plain(one))}, ask.ByUnknown},
+		"Used":      {"an undo uses the revision again", kube.Deployment(), []lineage.Past{revision("b", 2, 2, plain(two)), revision("a", 3, 1, plain(one), 1)}, ask.ByUnknown},
+		"SetUsed":   {"a ControllerRevision may have had another number, with a digest that no revision shows now", kube.StatefulSet(), []lineage.Past{once(revision("a", 2, 1, plain(one))), revision("b", 3, 2, plain(two))}, ask.ByUnknown},
+		"Removed":   {"digests disappear when another writer replaces the template", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one)), revision("b", 2, 2, plain(""))}, ask.ByUnknown},
+		"Both":      {"another writer's field is in the same revision", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one)), revision("b", 2, 2, template(two, "app:1", "edited"))}, ask.ByUnknown},
+		"Image":     {"another writer's image is in the same revision", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one)), revision("b", 2, 2, template(two, "app:2", ""))}, ask.ByUnknown},
+		"OtherPin":  {"another writer's pin is in the same revision", kube.Deployment(), []lineage.Past{revision("a", 1, 1, template(one+",image/app=sha256:77", "app:1@sha256:77", "")), revision("b", 2, 2, template(two+",image/app=sha256:77", "app:1@sha256:88", ""))}, ask.ByUnknown},
+		"Restarted": {"a restart is in the same revision", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one)), revision("b", 2, 2, restarted)}, ask.ByUnknown},
+		"Gap":       {"the revision before was deleted, and may have shown the digest", kube.Deployment(), []lineage.Past{revision("a", 1, 1, plain(one)), revision("c", 3, 3, plain(two))}, ask.ByUnknown},
+		"Oldest":    {"there is nothing to compare with", kube.Deployment(), []lineage.Past{revision("b", 2, 2, plain(two))}, ask.ByUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			last := tc.revisions[len(tc.revisions)-1]
+			next := current(revision("newest", last.Number+1, 9, template("", "app:9", "")))
+			h := ask.HistoryOf(ask.Past{Workload: workload(tc.kind, time.Time{}), Revisions: append(tc.revisions, next)})
+			if got := h.Revisions[1]; got.Name != last.Name || got.By != tc.want {
+				t.Errorf("%s: revision %s is by %q, want %s by %q", tc.reason, got.Name, got.By, last.Name, tc.want)
 			}
 		})
 	}

@@ -65,6 +65,9 @@ func (p *Past) turns() []turn {
 				all[i].By, all[i].Started = ByLockstep, cmp.Or(all[i].Started, &author.At)
 			}
 		}
+		if !all[i].latest && beganByLockstep(all, i) {
+			all[i].By = ByLockstep
+		}
 	}
 	return all
 }
@@ -184,8 +187,7 @@ func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 
 // author is the program that began a turn: the one whose writes made the workload's present template out of
 // that of the turn before. The managed fields prove it, but they describe only the present template, so
-// they say nothing of earlier turns. Those have no proof: any writer may bring Lockstep's annotations
-// along, by an undo or from a backup.
+// they say nothing of earlier turns.
 func (p *Past) author(all []turn, i int) (kube.Author, bool) {
 	t := all[i]
 	before, known := templateBefore(all, i)
@@ -196,6 +198,38 @@ func (p *Past) author(all []turn, i int) (kube.Author, bool) {
 	isBefore := i > 0 && all[i-1].Started != nil && author.At.Before(*all[i-1].Started)
 	isAfter := t.Started == nil || author.At.After(*t.Started)
 	return author, proven && !isBefore && (!author.Applied || !isAfter)
+}
+
+// beganByLockstep reports whether an earlier turn is a rollout by Lockstep alone: its revision was created in it, shows a
+// digest that no turn before it shows, and differs only in what Lockstep writes together with digests. Only Lockstep writes
+// digests. Another writer's change carries those of its own turn along, and an undo or a copied manifest brings back those
+// of an earlier one.
+func beganByLockstep(all []turn, i int) bool {
+	t := all[i]
+	if _, known := templateBefore(all, i); i == 0 || !known || t.Started == nil {
+		return false
+	}
+	isNew := func(id input.ID) bool {
+		return !slices.ContainsFunc(all[:i], func(earlier turn) bool { return earlier.shown[id].Digest == t.shown[id].Digest })
+	}
+	wrote := false
+	for _, c := range t.Changed {
+		id, err := input.ParseID(c.What)
+		switch {
+		case err != nil: // A restart, or other fields.
+			return false
+		case id.Kind == input.KindImage && !isPinned(c.To, t.shown[id]):
+			return false
+		}
+		wrote = wrote || c.To != "" && isNew(id)
+	}
+	return wrote
+}
+
+// isPinned reports whether Lockstep chose the image: its mark shows the same digest.
+func isPinned(image string, mark input.Mark) bool {
+	_, digest, _ := strings.Cut(image, "@")
+	return mark.Digest != "" && digest == mark.Digest
 }
 
 // templateBefore is the template of the turn right before, nil for the first turn of all. It isn't known if

@@ -10,13 +10,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// waitEvery is how often a rollout's progress is read.
-const waitEvery = time.Second
+const (
+	// waitEvery is how often a rollout's progress is read, and readPatience limits a read.
+	waitEvery    = time.Second
+	readPatience = 30 * time.Second
+	// startsWithin is how long an API server that has just started may refuse requests, because it doesn't know the
+	// roles and kinds yet.
+	startsWithin = 15 * time.Second
+)
 
 // waitOptions are the flags for waiting until a rollout is done.
 type waitOptions struct {
@@ -78,12 +85,21 @@ type waiting struct {
 	counts health.Counts
 	since  time.Time
 	said   string
+	// lost is when the API server last didn't answer, zero if it always did.
+	lost time.Time
 }
+
+// unreadProgress is the last message while the API server doesn't answer.
+const unreadProgress = "its progress can't be read"
 
 // look reads the workload once, and reports whether the wait is over.
 func (w *waiting) look(ctx context.Context) (done bool, err error) {
-	found, _, err := cluster.ReadWorkload(ctx, w.client, settings.Native{}, w.target.kind, w.target.ObjectKey)
+	reading, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	found, _, err := cluster.ReadWorkload(reading, w.client, settings.Native{}, w.target.kind, w.target.ObjectKey)
 	switch {
+	case err != nil && w.mayPass(err):
+		return false, w.reportUnread(err)
 	case apierrors.IsNotFound(err), err == nil && found.Deleting:
 		return false, fmt.Errorf("%s was deleted during its rollout", w.target)
 	case err != nil:
@@ -98,6 +114,26 @@ func (w *waiting) look(ctx context.Context) (done bool, err error) {
 		w.counts, w.since = now, w.env.Now()
 	}
 	return w.report(health.Of(found.Status.Status, w.env.Now().Sub(w.since)))
+}
+
+// mayPass reports whether the next read may succeed: the API server didn't answer, said that it can't now, or has just
+// started.
+func (w *waiting) mayPass(err error) bool {
+	now := w.env.Now()
+	if _, answered := errors.AsType[*apierrors.StatusError](err); !answered || access.IsTransient(err) {
+		w.lost = now
+		return true
+	}
+	return !w.lost.IsZero() && now.Sub(w.lost) < startsWithin
+}
+
+// reportUnread reports once in a row that the progress can't be read.
+func (w *waiting) reportUnread(err error) error {
+	if w.said == unreadProgress {
+		return nil
+	}
+	w.said = unreadProgress
+	return say(w.env.Stderr, "%s: %s, trying again: %v", w.target, unreadProgress, err)
 }
 
 // report writes each message once, and ends the wait for a state that doesn't change by itself.

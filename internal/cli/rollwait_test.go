@@ -2,15 +2,24 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -19,7 +28,11 @@ type rolling struct{ *testkit.World }
 
 func newRolling(t *testing.T, spec string) *rolling {
 	t.Helper()
-	w := testkit.NewWorld(t)
+	return newRollingIn(t, testkit.NewWorld(t), spec)
+}
+
+func newRollingIn(t *testing.T, w *testkit.World, spec string) *rolling {
+	t.Helper()
 	w.CreateApp(t)
 	w.Create(t, testkit.Secret("lockstep-installation-key", "key", strings.Repeat("k", 32)))
 	// Nobody schedules its pods, so they never become ready.
@@ -170,6 +183,88 @@ func TestRollWaitEnds(t *testing.T) {
 			t.Errorf("exit code %d, said %q", code, stderr)
 		}
 	})
+}
+
+// TestRollWaitSurvivesARestart of the API server: the command reports that it can't read the progress, and goes on waiting.
+func TestRollWaitSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	apiServer := labtest.Private(t, labtest.Options{})
+	r, stopped, started := newRollingIn(t, testkit.NewWorldOn(t, apiServer), `{"replicas":1}`), sync.Once{}, sync.Once{}
+	stdout, stderr, code := r.run(t.Context(), func(text string) {
+		switch {
+		case strings.Contains(text, unreadProgress):
+			started.Do(func() {
+				if err := apiServer.StartAPIServer(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+				r.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"replicas":0}}`)
+			})
+		case strings.Contains(text, "1 pod not available"):
+			stopped.Do(func() {
+				if err := apiServer.StopAPIServer(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}, "--wait", "--timeout=0")
+	if code != 0 || strings.Count(stderr, unreadProgress) != 1 || !strings.HasSuffix(stdout, ": the rollout is done: 0 pods available\n") {
+		t.Errorf("exit code %d, said %q and %q", code, stdout, stderr)
+	}
+}
+
+// failing is an API server whose answer to every read is an error.
+type failing struct{ err error }
+
+func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return f.err
+}
+
+func (f failing) List(context.Context, client.ObjectList, ...client.ListOption) error { return f.err }
+
+// TestRollWaitErrors: an error that may pass doesn't end a wait, and one that stays does.
+func TestRollWaitErrors(t *testing.T) {
+	t.Parallel()
+	resource := appsv1.Resource("deployments")
+	refused := &url.Error{Op: "Get", URL: "https://127.0.0.1:6443", Err: syscall.ECONNREFUSED}
+	forbidden := apierrors.NewForbidden(resource, "web", errors.New("no"))
+	for name, c := range map[string]struct {
+		reason string
+		// errs are the results of reads, one every so often.
+		every time.Duration
+		errs  []error
+		says  string // the end of the wait, empty if it goes on
+	}{
+		"Down":        {"nothing listens", time.Second, []error{refused, refused}, ""},
+		"Cut":         {"the connection ends in the middle of the answer", time.Second, []error{fmt.Errorf("read the body: %w", io.ErrUnexpectedEOF)}, ""},
+		"Busy":        {"429", time.Second, []error{apierrors.NewTooManyRequests("later", 1)}, ""},
+		"Starting":    {"503", time.Second, []error{apierrors.NewServiceUnavailable("starting")}, ""},
+		"Internal":    {"500, for example from etcd's election", time.Second, []error{apierrors.NewInternalError(errors.New("no leader"))}, ""},
+		"Hangs":       {"a read has a limit of its own", time.Second, []error{context.DeadlineExceeded}, ""},
+		"Forbidden":   {"the permission is missing", time.Second, []error{forbidden}, "is forbidden: no; the rollout continues"},
+		"Forgotten":   {"the API server has just started and doesn't know the roles", time.Second, []error{refused, forbidden, forbidden}, ""},
+		"Revoked":     {"it has started, and still refuses", startsWithin, []error{refused, forbidden}, "is forbidden: no; the rollout continues"},
+		"Gone":        {"the workload was deleted", time.Second, []error{apierrors.NewNotFound(resource, "web")}, "was deleted during its rollout"},
+		"NotLoggedIn": {"the credentials ended", time.Second, []error{apierrors.NewUnauthorized("no")}, "no; the rollout continues"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now, stderr := time.Now(), &strings.Builder{}
+			w := &waiting{target: workloadTarget(kube.Deployment(), client.ObjectKey{Namespace: "shop", Name: "web"}), env: Environment{Stderr: stderr, Now: func() time.Time { return now }}}
+			for i, result := range c.errs {
+				w.client = failing{result}
+				done, err := w.look(t.Context())
+				ends := c.says != "" && i == len(c.errs)-1
+				if done || (err != nil) != ends || ends && !strings.HasSuffix(err.Error(), c.says) {
+					t.Errorf("%s: after read %d: %t, %v", c.reason, i+1, done, err)
+				}
+				now = now.Add(c.every)
+			}
+			if reports := strings.Count(stderr.String(), unreadProgress); c.says == "" && reports != 1 {
+				t.Errorf("%s: it is reported %d times: %s", c.reason, reports, stderr)
+			}
+		})
+	}
 }
 
 // TestRollNamesTheWorkload as every other command does.

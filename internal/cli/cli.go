@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/run"
@@ -104,16 +102,18 @@ As a drop-in replacement, Lockstep accepts the command line of these programs. N
 executable after the program, or run "lockstep NAME":
 
 ` + dropInTable() + `
-Every flag can be set by an environment variable: --max-delay is
-LOCKSTEP_MAX_DELAY. The flag takes precedence.`,
+Environment variables set all flags of "lockstep controller": --max-delay is
+LOCKSTEP_MAX_DELAY. In the other commands, they set only the flags for the
+connection and the output, such as LOCKSTEP_CONTEXT and LOCKSTEP_OUTPUT, and
+never what is selected or done. A flag takes precedence.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
 				return nil
 			}
-			reportUnknownVariables(cmd.Root(), env)
-			return setFromEnvironment(cmd.Flags(), env)
+			reportVariables(cmd, env)
+			return setFromEnvironment(cmd.Name(), cmd.Flags(), env)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if version {
@@ -141,59 +141,6 @@ LOCKSTEP_MAX_DELAY. The flag takes precedence.`,
 	// cobra's own version flag needs a template to print this text, and templates make the program 11 MB larger.
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for "+root.DisplayName())
 	return root
-}
-
-// reportUnknownVariables reports environment variables that look like flags of this program but
-// aren't. It doesn't print their values.
-func reportUnknownVariables(root *cobra.Command, env Environment) {
-	if env.Environ == nil {
-		return
-	}
-	flags := flagNames(root)
-	variables := make([]string, len(flags))
-	for i, flag := range flags {
-		variables[i] = commandline.Variable(flag)
-	}
-	for _, name := range commandline.UnknownVariables(env.Environ(), flags) {
-		_, _ = fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not known%s\n", name, commandline.Hint(name, "", variables))
-	}
-}
-
-// flagNames are the flags of a command and its subcommands: one environment may serve several
-// commands.
-func flagNames(cmd *cobra.Command) []string {
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	for _, c := range cmd.Commands() {
-		names = append(names, flagNames(c)...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// setFromEnvironment sets every unset flag from its environment variable.
-func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
-	var wrong []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := commandline.Variable(f.Name)
-		value, set := env.Lookup(name)
-		if f.Changed || !set {
-			return
-		}
-		if f.Deprecated != "" {
-			_, _ = fmt.Fprintf(env.Stderr, "Environment variable %s has been deprecated, %s\n", name, f.Deprecated)
-		}
-		if slices.ContainsFunc(f.Annotations[sameSetting], flags.Changed) {
-			return
-		}
-		if err := flags.Set(f.Name, value); err != nil {
-			wrong = append(wrong, fmt.Errorf("environment variable %s=%q: %w", name, value, err))
-		}
-	})
-	if len(wrong) > 0 {
-		return usageError{errors.Join(wrong...)}
-	}
-	return nil
 }
 
 // noArguments refuses arguments that a command would otherwise silently ignore.

@@ -45,7 +45,7 @@ func TestSetFromEnvironment(t *testing.T) {
 			if err := fs.Parse(tc.args); err != nil {
 				t.Fatal(err)
 			}
-			err := setFromEnvironment(fs, Environment{Lookup: variables(tc.env), Stderr: io.Discard})
+			err := setFromEnvironment(controllerName, fs, Environment{Lookup: variables(tc.env), Stderr: io.Discard})
 			_, usage := errors.AsType[usageError](err)
 			if usage != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%s: error %v", tc.reason, err)

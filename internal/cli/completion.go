@@ -189,7 +189,7 @@ func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 // afterEnvironment sets flags from the environment first, as a run of the command does.
 func afterEnvironment(env Environment, complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if err := setFromEnvironment(cmd.Flags(), env); err != nil {
+		if err := setFromEnvironment(cmd.Name(), cmd.Flags(), env); err != nil {
 			cmd.PrintErrln(err)
 		}
 		return complete(cmd, args, typed)

@@ -1,19 +1,37 @@
 package cli_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // fewTries is how often a test repeats a command whose answer came too late for a user.
 const fewTries = 4
 
+// kubeconfig is a file whose context has the namespace of the shop.
+func (s shop) kubeconfig(t *testing.T) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(s.Cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = s.Namespace
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // TestCompletion asks as a shell does, on a real API server.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
+	file := s.kubeconfig(t)
 	const noSpace, word = ":6", ":4" // directives of Cobra: no file names, and no blank after it
 	cases := map[string]struct {
 		reason string
@@ -41,7 +59,7 @@ func TestCompletion(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"__complete"}, tc.args...)
 			complete := func() said {
-				return saying(t, "lockstep", args, "LOCKSTEP_KUBECONFIG="+s.Cluster.Kubeconfig(), "LOCKSTEP_NAMESPACE="+s.Namespace)
+				return saying(t, "lockstep", args, "LOCKSTEP_KUBECONFIG="+file)
 			}
 			got := complete()
 			// A completion gives up soon, because a user waits at a prompt. On a busy machine it may, but not each time.

@@ -50,7 +50,7 @@ type scopeFlags struct {
 func newController(env Environment) *cobra.Command {
 	o := controllerOptions{rollouts: rollouts.SafeOptions()}
 	cmd := &cobra.Command{
-		Use:   "controller",
+		Use:   controllerName,
 		Short: "Follow ConfigMaps, Secrets and images, and roll out the workloads that use them",
 		Long: `Follow ConfigMaps, Secrets and images, and roll out the workloads that use them.
 

@@ -21,9 +21,9 @@ func TestFormHasAnOldName(t *testing.T) {
 	}{
 		"New":         {"no warning", "roll deployment/web --form label", nil, []string{noSuchForm}, false},
 		"Old":         {"still read", "roll deployment/web --strategy label", nil, []string{noSuchForm}, true},
-		"Variable":    {"also from the environment", "roll deployment/web", map[string]string{"LOCKSTEP_STRATEGY": "label"}, []string{noSuchForm}, true},
-		"NewWins":     {"a flag wins over the old variable", "roll deployment/web --form env --kubeconfig /none", map[string]string{"LOCKSTEP_STRATEGY": "label"}, []string{noCluster}, true},
-		"NewVariable": {"so does the new variable", "roll deployment/web --kubeconfig /none", map[string]string{"LOCKSTEP_STRATEGY": "label", "LOCKSTEP_FORM": "env"}, []string{noCluster}, true},
+		"Variable":    {"also from the environment", "controller", map[string]string{"LOCKSTEP_STRATEGY": "label"}, []string{noSuchForm}, true},
+		"NewWins":     {"a flag wins over the old variable", "controller --form env --kubeconfig /none", map[string]string{"LOCKSTEP_STRATEGY": "label"}, []string{noCluster}, true},
+		"NewVariable": {"so does the new variable", "controller --kubeconfig /none", map[string]string{"LOCKSTEP_STRATEGY": "label", "LOCKSTEP_FORM": "env"}, []string{noCluster}, true},
 		"Controller":  {"of both commands", "controller --strategy label", nil, []string{noSuchForm}, true},
 	}
 	for name, tc := range cases {

@@ -26,7 +26,7 @@ func TestControllerNamespace(t *testing.T) {
 		if err := cmd.ParseFlags(c.args); err != nil {
 			t.Fatal(err)
 		}
-		if err := setFromEnvironment(cmd.Flags(), Environment{Lookup: variables(c.environ)}); err != nil {
+		if err := setFromEnvironment(cmd.Name(), cmd.Flags(), Environment{Lookup: variables(c.environ)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := cmd.Flags().Lookup(controllerNamespaceFlag).Value.String(); got != c.want {
@@ -55,7 +55,7 @@ func TestFlagsOfOneSetting(t *testing.T) {
 			if err := cmd.ParseFlags([]string{"--" + flag, "from-flag"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := setFromEnvironment(cmd.Flags(), Environment{Lookup: variables(environ), Stderr: io.Discard}); err != nil {
+			if err := setFromEnvironment(cmd.Name(), cmd.Flags(), Environment{Lookup: variables(environ), Stderr: io.Discard}); err != nil {
 				t.Fatal(err)
 			}
 			if got := cmd.Flags().Lookup(flag).Value.String(); got != "from-flag" {

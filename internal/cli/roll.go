@@ -92,7 +92,6 @@ command rolls out the rest and exits with 1.`,
   lockstep roll statefulset/db --now
   lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			// A variable may be meant for other commands.
 			o.waiting.limited = cmd.Flags().Changed("timeout")
 			return o.several.read(args)
 		},

@@ -41,8 +41,7 @@ func (o *severalOptions) bind(fs *pflag.FlagSet) {
 // selects reports whether flags select the objects.
 func (o *severalOptions) selects() bool { return o.every || o.selector != "" }
 
-// read sorts the arguments. It is called before the environment sets flags: a variable with labels
-// must not widen a command that names its objects.
+// read sorts the arguments.
 func (o *severalOptions) read(args []string) error {
 	what := "workload, ConfigMap, Secret or namespace"
 	if o.workloadsOnly {

@@ -39,8 +39,7 @@ func (e *extent) bind(fs *pflag.FlagSet, verb string) {
 	fs.StringVarP(&e.namespace, "namespace", "n", "", verb+" the automatic changes of this namespace")
 }
 
-// agrees refuses two flags that exclude each other. It is called before the environment sets
-// flags: a namespace from there must not keep anybody from stopping everything.
+// agrees refuses two flags that exclude each other.
 func (e extent) agrees() error {
 	if e.all && e.namespace != "" {
 		return usageError{errors.New("--all and --namespace exclude each other: use one of them")}
@@ -50,10 +49,9 @@ func (e extent) agrees() error {
 
 // choose refuses to guess: neither the context's namespace nor the whole cluster is stopped by
 // mistake.
-func (e *extent) choose() error {
+func (e extent) choose() error {
 	switch {
 	case e.all:
-		e.namespace = ""
 	case e.namespace == "":
 		return usageError{errors.New("use --all for the whole installation, or --namespace NAME")}
 	case len(validation.IsDNS1123Label(e.namespace)) > 0:

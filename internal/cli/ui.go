@@ -215,13 +215,15 @@ func openBrowser(ctx context.Context, address string, env Environment) {
 	}
 }
 
-// carryOut runs a command of this program that changes something, as a user would.
+// carryOut runs a command of this program that changes something. The flags and arguments are all that it obeys: the
+// page shows them, and no variable may add to them.
 func carryOut(ctx context.Context, flags, arguments []string, env Environment) (output string, err error) {
 	if len(arguments) == 0 || !slices.Contains([]string{"hold", "release", "roll"}, arguments[0]) {
 		return "", errors.New("only hold, release and roll can be run from a page")
 	}
 	var text bytes.Buffer
 	env.Stdout, env.Stderr, env.LogLibraries, env.Environ = &text, &text, nil, nil
+	env.Lookup = func(string) (string, bool) { return "", false }
 	if code := Run(ctx, slices.Concat(flags, arguments), env); code != exitOK {
 		return text.String(), fmt.Errorf("%s ended with exit code %d", arguments[0], code)
 	}

@@ -16,16 +16,16 @@ import (
 // understand parses the arguments of the program as "lockstep controller" would. It is false for
 // another command. Files that an argument names are in the container, and aren't read.
 func understand(arguments []string, variable func(string) (string, bool)) (installation.Configured, bool) {
-	if len(arguments) == 0 || arguments[0] != "controller" {
+	if len(arguments) == 0 || arguments[0] != controllerName {
 		return installation.Configured{}, false
 	}
 	o := controllerOptions{rollouts: rollouts.SafeOptions()}
-	fs := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	fs := pflag.NewFlagSet(controllerName, pflag.ContinueOnError)
 	o.bind(fs)
 	if err := fs.Parse(arguments[1:]); err != nil {
 		return installation.Configured{Problem: commandline.FlagError(fs, err).Error()}, true
 	}
-	if err := setFromEnvironment(fs, Environment{Lookup: variable, Stderr: io.Discard}); err != nil {
+	if err := setFromEnvironment(controllerName, fs, Environment{Lookup: variable, Stderr: io.Discard}); err != nil {
 		return installation.Configured{Problem: err.Error()}, true
 	}
 	o.own.Namespace, o.images.elsewhere = cmp.Or(o.own.Namespace, "lockstep-system"), true

@@ -13,6 +13,11 @@ func Variable(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// NotRead is the warning about a variable that looks like a flag of the program but doesn't set it.
+func NotRead(variable, flag string) string {
+	return "Warning: environment variable " + variable + " is not read: use --" + flag
+}
+
 // foreignVariables have Lockstep's prefix but don't set a flag: those that Lockstep writes into
 // containers and for commands that the agent runs, and those that a drop-in mode of the agent or
 // the project's own tools read.

@@ -51,6 +51,7 @@ func write(dir string) error {
 		"reasons.md":     reasonsPage(),
 		"metrics.md":     metrics,
 		"output.md":      outputs,
+		"variables.md":   variablesPage(),
 	}
 	reference := filepath.Join(dir, "reference")
 	if err := os.MkdirAll(reference, 0o755); err != nil {

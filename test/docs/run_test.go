@@ -97,9 +97,11 @@ type reader struct {
 	client  client.Client
 	cluster *labtest.Cluster
 	// names are those of the pages and, after each, the one that is used here.
-	names      []string
-	dir        string
-	env        []string
+	names []string
+	dir   string
+	env   []string
+	// settings are variables that only the controller reads.
+	settings   []string
 	controller *labtest.Running
 	// started is the command that started the controller.
 	started string
@@ -133,9 +135,9 @@ func newReader(t *testing.T) *reader {
 	r.names = append(r.names, "/usr/local/bin", bin, "/etc/bash_completion.d", r.dir)
 	r.env = []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.dir, "KUBECONFIG=" + cluster.Kubeconfig(),
-		"LOCKSTEP_NAMESPACES=" + shop, "LOCKSTEP_OWN_NAMESPACE=" + own,
-		"LOCKSTEP_QUIET=1s", "LOCKSTEP_SETTLE=1s", "LOCKSTEP_METRICS_ADDR=0", "LOCKSTEP_PROBE_ADDR=127.0.0.1:0",
+		"LOCKSTEP_OWN_NAMESPACE=" + own,
 	}
+	r.settings = []string{"LOCKSTEP_NAMESPACES=" + shop, "LOCKSTEP_QUIET=1s", "LOCKSTEP_SETTLE=1s", "LOCKSTEP_METRICS_ADDR=0", "LOCKSTEP_PROBE_ADDR=127.0.0.1:0"}
 	return r
 }
 
@@ -211,7 +213,9 @@ func (r *reader) background(t *testing.T, command string) {
 		return
 	}
 	r.stop(t)
-	r.started, r.controller = command, labtest.StartCommand(t, r.shell("exec "+command))
+	controller := r.shell("exec " + command)
+	controller.Env = slices.Concat(controller.Env, r.settings)
+	r.started, r.controller = command, labtest.StartCommand(t, controller)
 	testkit.Started(t, r.controller).AwaitReady(t, true)
 }
 

@@ -51,7 +51,8 @@ func (r *reader) surround(t *testing.T, sessions []fence) {
 	}
 	if speakOf(webhookOnPages) {
 		const secret = "of-sixteen-characters-or-more"
-		r.env = append(r.env, "SECRET="+secret, "LOCKSTEP_IMAGE_WEBHOOK_SECRET_FILE="+file(t, "secrets", secret+"\n"))
+		r.env = append(r.env, "SECRET="+secret)
+		r.settings = append(r.settings, "LOCKSTEP_IMAGE_WEBHOOK_SECRET_FILE="+file(t, "secrets", secret+"\n"))
 	}
 }
 
@@ -60,7 +61,7 @@ func (r *reader) usePort(t *testing.T, onPages, variable string) {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", labtest.FreePort(t))
 	r.names = append(r.names, onPages, "http://"+address)
-	r.env = append(r.env, variable+"="+address)
+	r.settings = append(r.settings, variable+"="+address)
 }
 
 // useRegistry gives the reader a registry with three tags of one image, those of
@@ -72,8 +73,8 @@ func (r *reader) useRegistry(t *testing.T) {
 		registry.Push(t, "web", tag)
 	}
 	r.names = append(r.names, "registry.example", registry.Address)
-	r.env = append(r.env, "LOCKSTEP_IMAGES=true", "LOCKSTEP_IMAGE_INTERVAL=1s", "LOCKSTEP_IMAGE_PLATFORMS=linux/amd64",
-		"LOCKSTEP_CLOUD_IDENTITY=false", "LOCKSTEP_PLAIN_HTTP_REGISTRY="+registry.Address)
+	r.env = append(r.env, "LOCKSTEP_CLOUD_IDENTITY=false", "LOCKSTEP_PLAIN_HTTP_REGISTRY="+registry.Address)
+	r.settings = append(r.settings, "LOCKSTEP_IMAGES=true", "LOCKSTEP_IMAGE_INTERVAL=1s", "LOCKSTEP_IMAGE_PLATFORMS=linux/amd64")
 }
 
 // useSecureRegistry gives the reader a registry that wants credentials, and both what

@@ -35,14 +35,14 @@ func TestKubectlPlugin(t *testing.T) {
 		t.Helper()
 		return labtest.RunCommand(t, labtest.Command{
 			Path: filepath.Join(dir, "kubectl"), Args: args,
-			Env: []string{"PATH=" + dir + ":/usr/bin:/bin", "KUBECONFIG=" + w.Cluster.Kubeconfig(), "LOCKSTEP_NAMESPACE=" + w.Namespace},
+			Env: []string{"PATH=" + dir + ":/usr/bin:/bin", "KUBECONFIG=" + w.Cluster.Kubeconfig()},
 		})
 	}
 	if stdout, stderr, code := kubectl("lockstep", "hold", "--help"); code != 0 || !strings.Contains(stdout, "\n  kubectl lockstep hold KIND/NAME... REASON [flags]\n") {
 		t.Errorf("hold --help: exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	want := `end it with "kubectl lockstep release deployment/web -n ` + w.Namespace + `"`
-	if stdout, stderr, code := kubectl("lockstep", "hold", "deploy/web", "release freeze"); code != 0 || !strings.Contains(stdout, want) {
+	if stdout, stderr, code := kubectl("lockstep", "hold", "deploy/web", "release freeze", "-n", w.Namespace); code != 0 || !strings.Contains(stdout, want) {
 		t.Errorf("hold: exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	if held := w.Deployment(t, testkit.Web).Annotations[settings.Hold]; held != "release freeze" {
@@ -52,7 +52,7 @@ func TestKubectlPlugin(t *testing.T) {
 		t.Errorf("a mistake: exit code %d, %s", code, stderr)
 	}
 	for typed, want := range map[string]string{"de": "deployment/", "deploy/": "deploy/web"} {
-		stdout, stderr, code := kubectl("__complete", "lockstep", "roll", typed)
+		stdout, stderr, code := kubectl("__complete", "lockstep", "roll", "-n", w.Namespace, typed)
 		if first, _, _ := strings.Cut(stdout, "\n"); code != 0 || first != want {
 			t.Errorf("complete %q: exit code %d, %s\n%s", typed, code, stderr, stdout)
 		}

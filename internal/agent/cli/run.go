@@ -280,7 +280,7 @@ func reportVariables(env Env, flags *pflag.FlagSet) {
 	unknown := commandline.UnknownVariables(env.Environ(), nil)
 	flags.VisitAll(func(f *pflag.Flag) {
 		if variable := commandline.Variable(f.Name); slices.Contains(unknown, variable) {
-			fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not read: use --%s\n", variable, f.Name)
+			fmt.Fprintln(env.Stderr, commandline.NotRead(variable, f.Name))
 		}
 	})
 }

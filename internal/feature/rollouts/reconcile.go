@@ -70,6 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		recheck, err := r.forgetGone(key)
 		return ctrl.Result{RequeueAfter: recheck}, err
 	case w.Deleting:
+		r.reported.forgetStanding(key)
 		r.spreads.report(key, nil, false)
 		return ctrl.Result{}, nil
 	}

@@ -331,6 +331,27 @@ func TestDeniedChangeIsNotTriedAgainSoon(t *testing.T) {
 	}
 }
 
+// TestDeletedIsNotPending: a workload with finalizers may be on its way out for long, and nothing
+// waits for it meanwhile.
+func TestDeletedIsNotPending(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.findings = []input.Finding{due(app, 0)}
+	loop := s.loop()
+	for _, tc := range []struct {
+		deleting bool
+		want     int
+	}{{false, 1}, {true, 0}} {
+		s.workload.Deleting = tc.deleting
+		if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
+			t.Fatal(err)
+		}
+		if got := loop.reported.tally(now).pending[input.QuietWindow]; got != tc.want {
+			t.Errorf("deleting %t: %d workloads are pending, want %d", tc.deleting, got, tc.want)
+		}
+	}
+}
+
 func TestNothingIsDoneOnGuesses(t *testing.T) {
 	t.Parallel()
 	known := record.Entry{ID: web("web").ID(), UID: "4711"}

@@ -142,6 +142,13 @@ func (r *reported) tally(now time.Time) tally {
 	return all
 }
 
+// forgetStanding drops whether the workload is in step: it is being deleted.
+func (r *reported) forgetStanding(key kube.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.behind, key)
+}
+
 // forget drops a workload that is gone.
 func (r *reported) forget(key kube.Key) {
 	r.mu.Lock()

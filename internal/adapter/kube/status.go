@@ -42,7 +42,17 @@ func (w *Workload) HasTemplate(template *corev1.PodTemplateSpec) bool {
 // Numbers only grow, so the template's own number won't be lower.
 func (w *Workload) Template() record.Template {
 	made := w.Revision > 0 && w.Status.Observed && !w.Status.Paused
-	return record.Template{Generation: w.Target.Generation, Sum: w.name(w.templateSum), Number: w.Revision, Made: made}
+	return record.Template{Generation: w.Target.Generation, Object: w.lender(), Sum: w.name(w.templateSum), Number: w.Revision, Made: made}
+}
+
+// lender is the beginning of the UID of the object that lends its template, empty for the workload's
+// own.
+func (w *Workload) lender() string {
+	const enough = 8
+	if w.Borrows == (Key{}) {
+		return ""
+	}
+	return w.Target.UID[:min(enough, len(w.Target.UID))]
 }
 
 // StartsFrom identifies the template that pods start from, as far as the watch saw: during a

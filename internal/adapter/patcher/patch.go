@@ -56,7 +56,9 @@ func (p *Patcher) RollOut(ctx context.Context, w *kube.Workload, order input.Ord
 	if err != nil {
 		return kube.RolledOut{}, err
 	}
-	return kube.RolledOut{At: kube.WrittenBy(o, kube.FieldManager), Template: after.Template()}, nil
+	template := after.Template()
+	template.Object = w.Template().Object // the object by itself doesn't show that it lends its template
+	return kube.RolledOut{At: kube.WrittenBy(o, kube.FieldManager), Template: template}, nil
 }
 
 // imageChanges set the images to roll out. A container that the template lacks is skipped: it

@@ -100,7 +100,11 @@ func write(b []byte, at any) ([]byte, error) {
 	case *string:
 		return appendText(b, *v), nil
 	case *Template:
-		return appendText(b, generation(*v)+v.Sum), nil
+		lent := ""
+		if v.Object != "" {
+			lent = lentMark + v.Object
+		}
+		return appendText(b, generation(*v)+v.Sum+lent), nil
 	case numberOf:
 		about := ""
 		if !v.Made {
@@ -169,7 +173,7 @@ func same(a, b any) bool {
 	case *bool:
 		return *a == *b.(*bool)
 	case *Template:
-		return a.Sum == b.(*Template).Sum // the generation is recorded when there is something else to write
+		return a.Sum == b.(*Template).Sum && a.Object == b.(*Template).Object // the generation is recorded when there is something else to write
 	case numberOf:
 		return a.Number == b.(numberOf).Number
 	case numberBefore:
@@ -256,7 +260,11 @@ func textOf(value json.RawMessage) (text string, err error) {
 	return text, err
 }
 
-// generation is the first word of a template, "GENERATION:SUM", and of its number.
+// lentMark separates a template's digest from the object that lends it.
+const lentMark = "@"
+
+// generation is the first word of a template, "GENERATION:SUM" or "GENERATION:SUM@OBJECT", and of
+// its number.
 func generation(t Template) string {
 	return strconv.FormatInt(t.Generation, 10) + ":"
 }
@@ -286,7 +294,8 @@ func decodeTemplate(text string) Template {
 	if !found || err != nil {
 		return Template{}
 	}
-	return Template{Generation: n, Sum: sum}
+	sum, object, _ := strings.Cut(sum, lentMark)
+	return Template{Generation: n, Sum: sum, Object: object}
 }
 
 // encode writes the version, its mark in the template, and its notes, each a word:

@@ -247,6 +247,9 @@ func (e *Entry) parts() [22]part {
 // Template names a pod template, as it was in one generation of its object.
 type Template struct {
 	Generation int64
+	// Object is the beginning of the UID of the object that lends it, empty for the workload's own
+	// template. Generations of different objects can't be compared.
+	Object string
 	// Sum is its digest. While pods are created from another revision, because the rollout
 	// was aborted, that revision follows after Instead.
 	Sum string
@@ -264,7 +267,13 @@ const Instead = "!"
 
 // IsOlder reports whether the template certainly existed before the other one.
 func (t Template) IsOlder(other Template) bool {
-	return t.Generation < other.Generation
+	return t.Object == other.Object && t.Generation < other.Generation
+}
+
+// isEarlier reports whether the other one, the workload's template now, came later. Another
+// object's template replaces this one.
+func (t Template) isEarlier(other Template) bool {
+	return t != Template{} && (t.Object != other.Object || t.Generation < other.Generation)
 }
 
 // IsReplacedBy reports whether the other one came later: another template, or the same one
@@ -273,12 +282,12 @@ func (t Template) IsOlder(other Template) bool {
 // seen with the same number, even though another program may compute another digest.
 func (t Template) IsReplacedBy(other Template) bool {
 	isBack, stays := t.Number > 0 && other.Number > t.Number, t.Made && other.Made && t.Number == other.Number
-	return t != Template{} && t.Generation < other.Generation && (t.digest() != other.digest() && !stays || isBack)
+	return t.isEarlier(other) && (t.digest() != other.digest() && !stays || isBack)
 }
 
 // IsOther reports whether the other one came later, and is another template.
 func (t Template) IsOther(other Template) bool {
-	return t != Template{} && t.IsOlder(other) && t.digest() != other.digest()
+	return t.isEarlier(other) && t.digest() != other.digest()
 }
 
 // IsSame reports whether both are the same template in the same use, whatever else was

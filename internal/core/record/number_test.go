@@ -59,9 +59,34 @@ func TestIsReplacedBy(t *testing.T) {
 		"Aborted":       {"an abort replaces no template", known, record.Template{Generation: 6, Sum: "a" + record.Instead + "b", Number: 2}, false},
 		"NothingKnown":  {"nothing is on record", record.Template{}, record.Template{Generation: 6, Sum: "b", Number: 3}, false},
 		"NumberUnknown": {"the record has no number", record.Template{Generation: 5, Sum: "a"}, record.Template{Generation: 7, Sum: "a", Number: 4}, false},
+		"AnotherLender": {"generations of different objects can't be compared", record.Template{Generation: 5, Object: "a", Sum: "a"}, record.Template{Generation: 1, Object: "b", Sum: "b"}, true},
+		"MadeAgain":     {"the lender was made again with the same template", record.Template{Generation: 5, Object: "a", Sum: "a"}, record.Template{Generation: 1, Object: "b", Sum: "a"}, false},
 	} {
 		if got := tc.known.IsReplacedBy(tc.other); got != tc.want {
 			t.Errorf("%s: %s: %t, want %t", name, tc.reason, got, tc.want)
 		}
+	}
+}
+
+// TestLentTemplate: the object that lends a template is on record with it. One that is made again has
+// low generations, and its template isn't older for that.
+func TestLentTemplate(t *testing.T) {
+	t.Parallel()
+	e := record.Entry{ID: "id", UID: "uid", Coverage: record.Coverage{Template: record.Template{Generation: 9, Object: "0815", Sum: "abc!def"}}}
+	text, err := e.Encode()
+	if err != nil || !strings.Contains(text, `"template":"9:abc!def@0815"`) {
+		t.Fatalf("it is written as %s, error %v", text, err)
+	}
+	got, err := record.Decode(text)
+	if err != nil || got.Template != e.Template {
+		t.Errorf("it is read as %+v, error %v; want %+v", got.Template, err, e.Template)
+	}
+	again := record.Template{Generation: 1, Object: "4711", Sum: "abc!def"}
+	if again.IsOlder(got.Template) || !(record.Template{Generation: 8, Object: "0815"}).IsOlder(got.Template) {
+		t.Error("only generations of the same object tell which template is older")
+	}
+	other := e.Clone()
+	if other.Template.Object = "4711"; other.Equal(e) {
+		t.Error("an entry with another lender counts as the same")
 	}
 }

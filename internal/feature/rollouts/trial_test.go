@@ -4,9 +4,42 @@ import (
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
+
+// TestAwaits: with OnDelete, a version counts as delivered when the last older pod is gone, whichever
+// writer rolled it out.
+func TestAwaits(t *testing.T) {
+	t.Parallel()
+	older := health.Status{Observed: true, Counted: true, OnDelete: true, Counts: health.Counts{Wanted: 2, Existing: 2, Updated: 1}}
+	rolling, gone := older, older
+	rolling.OnDelete, gone.Counts.Updated = false, 2
+	otherKeys := fingerprint.Version{Basis: "1:00ff00ff", Sum: v1.Sum}
+	finding := func(reason input.Reason, delivered fingerprint.Version) input.Finding {
+		return input.Finding{ID: app, Standing: input.Record, Reason: reason, Live: true, Versions: input.Versions{Delivered: delivered, Current: v1}}
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		finding input.Finding
+		before  record.Delivered
+		rollout health.Status
+		want    bool
+	}{
+		"Rollout":       {"another writer's rollout", finding(input.DeliveredByRollout, v2), record.Delivered{}, older, true},
+		"Keys":          {"one that brought other keys", finding(input.NewBasis, otherKeys), record.Delivered{}, older, true},
+		"KeysRolling":   {"pods are replaced by themselves", finding(input.NewBasis, otherKeys), record.Delivered{}, rolling, false},
+		"KeysGone":      {"no older pod is left", finding(input.NewBasis, otherKeys), record.Delivered{}, gone, false},
+		"Algorithm":     {"another algorithm isn't a rollout", finding(input.NewBasis, fingerprint.Version{Basis: "0:*", Sum: v1.Sum}), record.Delivered{}, older, false},
+		"AlgorithmThen": {"and doesn't end the wait for one", finding(input.NewBasis, fingerprint.Version{Basis: "0:*", Sum: v1.Sum}), record.Delivered{Awaits: true}, older, true},
+	} {
+		if got := (outcome{rollout: tc.rollout}).awaits(tc.finding, record.Delivered{}, tc.before); got != tc.want {
+			t.Errorf("%s: %s: %t, want %t", name, tc.reason, got, tc.want)
+		}
+	}
+}
 
 // TestTrial: a failure is that of an image only when nothing else was given with it.
 func TestTrial(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
@@ -53,6 +54,7 @@ type parts struct {
 	// key is the installation key, nil before it was read.
 	key         atomic.Pointer[[]byte]
 	saidHistory sync.Once
+	saidStarts  sync.Once
 	permissions *access.Permissions
 	// attachPermissions is nil when objects aren't attached.
 	attachPermissions *access.Permissions
@@ -161,6 +163,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*rollouts.Reconciler, error) {
 		Announcer:   p.announcer,
 		Advice:      revertedAdvice,
 		Revisions:   p.revisions,
+		Starts:      p.starts,
 		Gatekeepers: p.gatekeepers(),
 		Metrics:     p.options.Server.Metrics,
 		Log:         p.log, Now: p.options.Now,
@@ -245,6 +248,17 @@ func (p *parts) revisions(ctx context.Context, w *kube.Workload) (timeline.Past,
 		})
 	}
 	return past, err
+}
+
+// starts reads when the pods of a workload's revision started.
+func (p *parts) starts(ctx context.Context, w *kube.Workload, revision string) (pods.Starts, error) {
+	starts, err := patcher.NewPods(p.client).Starts(ctx, w, revision)
+	if starts.Refused != nil {
+		p.saidStarts.Do(func() {
+			p.log.Error(starts.Refused, "cannot list pods; without the permission, Lockstep can't find out what another rollout has loaded, and rolls out once more")
+		})
+	}
+	return starts.Starts, err
 }
 
 // watch reads the installation key and then keeps cache and record in sync. The key comes first:

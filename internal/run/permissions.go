@@ -84,6 +84,9 @@ func (o *Options) rolloutPermissions(ns string) []access.Permission {
 			need(access.Permission{Resource: resource("", "secrets"), Namespace: ns, Name: name, Use: "reading the pull secrets of images"}, "get")
 		}
 	}
+	if o.Reload && len(revisionResources(kinds)) > 0 {
+		need(access.Permission{Resource: resource("", "pods"), Namespace: ns, Use: "detecting what other rollouts have loaded"}, "list")
+	}
 	if o.Rollout.Pods && !o.observes() {
 		need(access.Permission{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
 		need(access.Permission{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")

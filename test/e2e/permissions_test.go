@@ -134,7 +134,7 @@ func TestMissingPermissionsToWrite(t *testing.T) {
 	)
 
 	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules(), []labtest.Rule{
-		{Groups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "patch"}},
+		{Groups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}},
 		{Groups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		{Groups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"list", "watch", "patch"}},
 		{Groups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"patch"}},

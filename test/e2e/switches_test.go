@@ -72,6 +72,7 @@ func TestKindIsSwitchedOff(t *testing.T) {
 		{Groups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: []string{"list", "watch"}},
 		{Groups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch", "patch"}},
 		{Groups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"list"}},
+		{Groups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 		{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
 	}, testkit.SecretRules())...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)

@@ -281,8 +281,9 @@ func (m *Model) rolled(r rollout) {
 func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 	s := m.sources[name]
 	goOn, isGiven := r.goesOn && !m.blind, judged[0].delivered == s.content || s.content == ""
-	if isGiven && m.blind && s.touched && s.content != "" && !judged[0].back {
-		// Each kind is listed separately: the content may have been another one at the rollout.
+	if isGiven && m.blind && s.touched && s.content != "" && (!judged[0].back || m.revisions.stateful) {
+		// Each kind is listed separately: the content may have been another one at the rollout. The revisions of a
+		// StatefulSet don't always show that it reverted the content.
 		judged = append(judged, belief{delivered: Unknown})
 	}
 	for i := range judged {

@@ -84,7 +84,9 @@ func (i *installed) play(t *testing.T, audit string) {
 	c := i.start(t)
 	i.createWorkloads(t)
 	stop(t, c)
-	// Changes that no process watched: the next one looks at the revisions.
+	// Changes that no process watched: the next one looks at the revisions, and at the pods of what
+	// another tool has rolled out.
+	i.edit(t)
 	i.changeInputs(t)
 	c = i.start(t)
 	i.awaitMoved(t)
@@ -130,9 +132,11 @@ func (i *installed) createWorkloads(t *testing.T) {
 			i.Make(t, workload(kind, "reloaded", "lockstep.dev/reload: auto",
 				"containers: [{name: app, image: app, envFrom: [{configMapRef: {name: app}}, {secretRef: {name: db}}]}]", 0))
 		}
+		i.Make(t, workload(s.kinds()[0], "edited", "lockstep.dev/reload: auto", "containers: [{name: app, image: app, envFrom: [{configMapRef: {name: app}}]}]", 0))
 		for _, kind := range i.switches.kinds() {
 			i.awaitRecord(t, kind, "reloaded")
 		}
+		i.awaitRecord(t, s.kinds()[0], "edited")
 	}
 	if s.images {
 		i.push(t, "one")
@@ -205,6 +209,22 @@ func (i *installed) awaitPinned(t *testing.T, digest string) {
 			return strings.Contains(text, digest), kind + " has " + text
 		})
 	}
+}
+
+// edit is another tool's rollout, and waits until there is a revision of it.
+func (i *installed) edit(t *testing.T) {
+	t.Helper()
+	if !i.switches.reload {
+		return
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(gvk(i.switches.kinds()[0]))
+	i.Patch(t, o, "edited", `{"spec":{"template":{"metadata":{"annotations":{"edited":"1"}}}}}`)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		i.Get(t, "edited", o)
+		observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+		return observed == o.GetGeneration(), fmt.Sprintf("generation %d of %d was observed", observed, o.GetGeneration())
+	})
 }
 
 func (i *installed) changeInputs(t *testing.T) {

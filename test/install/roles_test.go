@@ -118,6 +118,7 @@ func needed(s switches, own string) []permission {
 	}
 	if s.reload {
 		add(followed, "configmaps secrets", "list watch")
+		add(followed, "pods", "list")
 	}
 	if s.images {
 		addImages(add, s, followed)
@@ -126,7 +127,7 @@ func needed(s switches, own string) []permission {
 		addRevisions(add, s, followed)
 	}
 	if s.pods && !s.observe {
-		add(followed, "pods", "list patch")
+		add(followed, "pods", "patch")
 		add(followed, "pods/eviction", "create")
 	}
 	return all

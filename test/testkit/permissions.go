@@ -21,6 +21,7 @@ func FollowRules() []labtest.Rule {
 		{Groups: []string{"batch"}, Resources: []string{"cronjobs"}, Verbs: []string{"list", "watch", "patch"}},
 		{Groups: []string{"argoproj.io"}, Resources: []string{"rollouts"}, Verbs: []string{"list", "watch", "patch"}},
 		{Groups: []string{"apps"}, Resources: []string{"replicasets", "controllerrevisions"}, Verbs: []string{"list"}},
+		{Groups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 		{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
 	}
 }

@@ -89,10 +89,17 @@ and compares them with the requests in the API server's audit log.
   {{- end }}
   verbs: [get]
 {{- end }}
-{{- if and $v.podStrategies.enabled (not $v.observe) }}
+{{- $strategies := and $v.podStrategies.enabled (not $v.observe) }}
+{{- $starts := and $v.reload.enabled (include "lockstep.revisionResources" $v) }}
+{{- if or $strategies $starts }}
+{{- if $starts }}
+# When pods started shows which content another tool's rollout has loaded.
+{{- end }}
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, patch]
+  verbs: [list{{ if $strategies }}, patch{{ end }}]
+{{- end }}
+{{- if $strategies }}
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]

@@ -166,5 +166,6 @@ func newestWithTemplate(all []client.Object, template *corev1.PodTemplateSpec) c
 	return newest
 }
 
-// AskPast returns the past of one workload. It queries the API server once per decision.
-type AskPast func(context.Context) (timeline.Past, error)
+// AskPast returns the past of one workload, as far as that evidence shows it. It queries the API
+// server once per decision.
+type AskPast func(context.Context, timeline.Evidence) (timeline.Past, error)

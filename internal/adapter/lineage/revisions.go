@@ -147,7 +147,8 @@ func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSp
 	text := kube.TextIn(template)
 	return timeline.Revision{
 		Name: o.GetName(), Created: o.GetCreationTimestamp().Time,
-		Number: kind.RevisionNumber(o), Earlier: kind.EarlierNumbers(o),
+		Written: timeline.WrittenUpTo(o.GetResourceVersion()).Max,
+		Number:  kind.RevisionNumber(o), Earlier: kind.EarlierNumbers(o),
 		Shown: input.ParseShown(text).Marks(), Text: fmt.Sprintf("%x", sha256.Sum256([]byte(text))),
 	}
 }

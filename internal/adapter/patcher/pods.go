@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Pods works on the pods of workloads. It queries the API server each time: there are many pods,
@@ -69,7 +70,7 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	// For a known kind, an empty list really means no pods. For other kinds, the operator
 	// decides whether its object is the controller of its pods.
 	if len(own) == 0 && foreign > 0 && !owners.known {
-		return nil, fmt.Errorf("the selector of %s matches %d pods, and it does not control any of them, so Lockstep leaves them alone", w.Key, foreign)
+		return nil, notListed("the selector of %s matches %d pods, and it does not control any of them, so Lockstep leaves them alone", w.Key, foreign)
 	}
 	return own, nil
 }
@@ -78,14 +79,14 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 // which is never intended.
 func podSelector(w *kube.Workload) (labels.Selector, error) {
 	if w.Selector == nil {
-		return nil, fmt.Errorf("%s does not have a pod selector in spec.selector", w.Key)
+		return nil, notListed("%s does not have a pod selector in spec.selector", w.Key)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
+		return nil, notListed("read the selector of %s: %w", w.Key, err)
 	}
 	if selector.Empty() {
-		return nil, fmt.Errorf("the selector of %s is empty and would match every pod in the namespace", w.Key)
+		return nil, notListed("the selector of %s is empty and would match every pod in the namespace", w.Key)
 	}
 	return selector, nil
 }
@@ -95,7 +96,9 @@ func newPod(pod *corev1.Pod) pods.Pod {
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		Created:     pod.CreationTimestamp.Time,
 		Terminating: pod.DeletionTimestamp != nil,
-		Shown:       input.ParseShown(pod.Annotations[settings.Inputs]).Marks(),
+		Revision:    revisionOf(pod), Accepted: acceptedAt(pod), Started: startedAt(pod),
+		Version: timeline.WrittenUpTo(pod.ResourceVersion).Max,
+		Shown:   input.ParseShown(pod.Annotations[settings.Inputs]).Marks(),
 	}
 	for _, c := range pod.Status.Conditions {
 		p.Ready = p.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -124,4 +127,13 @@ func (p *Pods) Touch(ctx context.Context, pod pods.Pod, shown string) error {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	return access.PatchByUID(ctx, p.client, o, client.RawPatch(types.MergePatchType, body))
+}
+
+// unlistable is why the object itself doesn't let Lockstep find its pods.
+type unlistable struct{ error }
+
+func (u unlistable) Unwrap() error { return u.error }
+
+func notListed(format string, values ...any) error {
+	return unlistable{fmt.Errorf(format, values...)}
 }

@@ -96,6 +96,14 @@ func (v Version) Comparable(other Version) bool {
 	return v.Basis == other.Basis
 }
 
+// SameKeys reports whether both cover the same keys, whatever the algorithms. An object with too
+// many keys is covered as a whole.
+func (v Version) SameKeys(other Version) bool {
+	_, keys, _ := strings.Cut(strings.TrimSuffix(v.Basis, wholeMark), ":")
+	_, others, _ := strings.Cut(strings.TrimSuffix(other.Basis, wholeMark), ":")
+	return keys == others
+}
+
 // Short is the part of the sum that users and templates see.
 func (v Version) Short() string {
 	return v.Sum[:min(shortSize, len(v.Sum))]

@@ -22,6 +22,13 @@ type Pod struct {
 	Created              time.Time
 	Ready                bool
 	Terminating          bool
+	// Revision is the name of the revision that the pod was made from, or its end; empty when unknown.
+	Revision string
+	// Accepted is when a node accepted it, Started when the first of its containers started that
+	// weren't started again since; zero before.
+	Accepted, Started time.Time
+	// Version is its resource version.
+	Version uint64
 	// Shown are the marks that the pod shows.
 	Shown input.Marks
 }

@@ -29,7 +29,7 @@ func (t Timeline) ChangedSinceFollowed() bool {
 // lists the patterns that searched for it. An input that existed and refused to be
 // followed hasn't appeared.
 func (t Timeline) AppearedSince() bool {
-	return t.Record.Searched && !t.Input.Asked.After(t.Input.Content) && !t.RolledOutSince() && !t.newestRevision().After(t.Input.Created)
+	return t.Record.Searched && !t.Input.Asked.After(t.Input.Content) && t.Loaded() != Yes && !t.newestRevision().After(t.Input.Created)
 }
 
 // ChangedSinceMade reports whether the input had other content before, which pods that
@@ -39,12 +39,6 @@ func (t Timeline) ChangedSinceMade() bool {
 		return t.Input.WrittenAt.After(t.Input.Created)
 	}
 	return !t.Input.New
-}
-
-// RolledOutSince reports whether the template was certainly written after the input, and
-// led to a revision or will, so the pods of that rollout read the current version.
-func (t Timeline) RolledOutSince() bool {
-	return t.Workload.Template.After(t.Input.Content) && !t.Workload.Unrevised && !t.keptPods()
 }
 
 // keptPods: new pods are created from a revision that is older than the content, and its
@@ -69,22 +63,29 @@ func (t Timeline) OrderUnknown() bool {
 	if content.Max == 0 || t.Workload.Unrevised || template.After(content) || content.After(template) {
 		return false
 	}
-	return t.Record.Unaccounted || template.Min > 0 || content.Min > 0
+	return t.mayHaveRolledOut()
 }
 
-// MayHaveDeliveredAnother reports whether the input changed after a rollout that the record
-// doesn't take into account. It may have changed before that rollout too, and changed back
-// since; then the rollout's pods have loaded the version in between.
+// MayHaveDeliveredAnother reports whether a rollout that the record doesn't take into account
+// may have loaded another version than the current one, even if the record lists the current one:
+// the input may have changed before that rollout, and changed back since.
 func (t Timeline) MayHaveDeliveredAnother() bool {
-	return t.RolledOutUnaccounted() && (t.Input.Content.After(t.Workload.Template) || t.wroteAfterUnseen())
+	return !t.isOnRecord() && t.MayHaveLoadedAnother()
 }
 
-// wroteAfterUnseen: the controller was down during a rollout and during a later write of the
-// input, so only times show the order. The write may have changed only labels: Lockstep
-// rolls out once without need rather than miss a change.
-func (t Timeline) wroteAfterUnseen() bool {
-	unseen := t.Workload.Template.Min == 0 && t.Input.Content.Min == 0
-	return unseen && !t.HasUnrecordedPatch() && t.Input.WrittenAt.After(t.Workload.TemplateAt) && t.Input.WrittenAt.After(t.Record.RolledOutAt) && t.Input.WrittenAt.After(t.Record.AsOf)
+// MayHaveLoadedAnother reports whether nothing shows that a rollout that the record doesn't take into
+// account has loaded the current version. Our own patch for that version shows it, unless a watch saw
+// that the content changed after it.
+func (t Timeline) MayHaveLoadedAnother() bool {
+	isOurs := t.DeliveredThis() && !t.Input.Content.After(t.Workload.Template)
+	return t.RolledOutUnaccounted() && !isOurs && t.Loaded() != Yes
+}
+
+// isOnRecord reports whether the input was last written before the record was, so that no rollout
+// since then has loaded another version than the one on record. Only times show that.
+func (t Timeline) isOnRecord() bool {
+	written := t.Input.WrittenAt
+	return t.IsUnwatched() && !written.IsZero() && (!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf))
 }
 
 // RolledOutUnaccounted reports whether another writer's rollout has begun that the record

@@ -4,6 +4,17 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
+)
+
+// Evidence is what shows a workload's past.
+type Evidence int
+
+const (
+	// FromRevisions: its revisions show it.
+	FromRevisions Evidence = iota
+	// FromPods: only its pods show it, besides its revisions.
+	FromPods
 )
 
 // Past is the API server's answer about a workload's revisions.
@@ -16,6 +27,8 @@ type Past struct {
 	// NotActed is true when the status of the workload is about an earlier template, even
 	// though its controller reports the generation as observed. Nothing else is known then.
 	NotActed bool
+	// Starts are when the pods of the current revision started, if that was queried.
+	Starts pods.Starts
 }
 
 // Timeline is the known history of one workload and one of its inputs. Bounds order
@@ -83,6 +96,9 @@ type Input struct {
 	Version string
 	// New is true while the watch has seen no other content since the input was created.
 	New bool
+	// Mounted is true when the workload mounts it, and Sealed when its content can't change any
+	// more.
+	Mounted, Sealed bool
 	// Shows is the mark in a template to which the current version was delivered.
 	Shows input.Mark
 }
@@ -94,7 +110,7 @@ type Record struct {
 	// KnowsTemplate is true when it lists which template it takes into account.
 	KnowsTemplate bool
 	// Unaccounted is true when another writer has changed the template since, and pods
-	// start from it.
+	// start from it, or when the version on record is one of other keys than the template uses.
 	Unaccounted bool
 	// Shown is the mark that our last patch set for the input, zero when none did.
 	Shown input.Mark
@@ -127,6 +143,8 @@ type Revision struct {
 	// previous ones.
 	Number  int64
 	Earlier []int64
+	// Written is the resource version of its last write.
+	Written uint64
 	// Current is true for the one that new pods of the workload are created from.
 	Current bool
 	// Shown are the marks in its template, and Text is a digest of their written form.

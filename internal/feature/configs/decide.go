@@ -46,7 +46,7 @@ func Decide(o Observation) Verdict {
 	for _, c := range []check{
 		sourceMissing,       // a missing source doesn't restart a workload
 		firstSight,          // nothing on record: take a baseline
-		measuredOtherwise,   // other keys, other algorithm: take a baseline
+		measuredOtherwise,   // another algorithm, or other keys that a rollout has loaded: take a baseline
 		equal,               // the current version was delivered
 		immutableReplaced,   // nodes don't load the new copy
 		requiredArrived,     // the pods could not have started before
@@ -82,9 +82,10 @@ func sourceMissing(o Observation) (Verdict, bool) {
 }
 
 // firstSight records the current version as the baseline, unless the source certainly
-// changed after the workload took up its template and asked to be followed. A required
-// source that was created after the workload isn't a change: the pods waited for it, and
-// Lockstep sees both only after it exists.
+// changed after the workload took up its template and asked to be followed, or another
+// rollout may have loaded an earlier version: its template may be the first that uses the
+// source. A required source that was created after the workload isn't a change: the pods
+// waited for it, and Lockstep sees both only after it exists.
 func firstSight(o Observation) (Verdict, bool) {
 	if !o.Delivered.IsZero() {
 		return Verdict{}, false
@@ -93,20 +94,23 @@ func firstSight(o Observation) (Verdict, bool) {
 	if later && o.Required && o.Timeline.Input.New {
 		return Verdict{input.Record, input.Arrived}, true
 	}
-	if later || o.Timeline.ChangedAfterUnseenStart() {
+	if later || o.Timeline.ChangedAfterUnseenStart() || o.Timeline.MayHaveLoadedAnother() {
 		return Verdict{input.Due, input.Changed}, true
 	}
 	return Verdict{input.Record, input.Baseline}, true
 }
 
 // measuredOtherwise: a template that uses other keys loads them with its rollout. Until
-// that begins, pods run the version on record.
+// that begins, pods run the version on record. If the content may have changed after that
+// rollout, the version that its pods run isn't known.
 func measuredOtherwise(o Observation) (Verdict, bool) {
-	standing := input.Record
-	if o.Unrolled {
-		standing = input.Settled
+	switch {
+	case o.Delivered.Comparable(o.Current):
+		return Verdict{}, false
+	case o.Unrolled:
+		return Verdict{input.Settled, input.NewBasis}, true
 	}
-	return Verdict{standing, input.NewBasis}, !o.Delivered.Comparable(o.Current)
+	return Verdict{input.Record, input.NewBasis}, o.Original || o.Delivered.SameKeys(o.Current) || o.Timeline.Loaded() == timeline.Yes
 }
 
 // equal, unless another version was delivered to the pods meanwhile and the content has
@@ -128,9 +132,10 @@ func (o Observation) ranWithout() bool {
 }
 
 // immutableReplaced: whichever writer rolls it out, pods on a node that keeps the old copy
-// load that copy. A user who runs "lockstep roll" has taken care of it.
+// load that copy. A user who runs "lockstep roll" has taken care of it. Versions of other keys
+// don't show whether it was replaced.
 func immutableReplaced(o Observation) (Verdict, bool) {
-	return Verdict{input.Due, input.ImmutableReplaced}, o.Sealed && !o.Timeline.DeliveredThis()
+	return Verdict{input.Due, input.ImmutableReplaced}, o.Sealed && o.Delivered.Comparable(o.Current) && !o.Timeline.DeliveredThis()
 }
 
 // lastDelivered is the version that was last delivered to the pods. For a version that
@@ -157,16 +162,26 @@ func (o Observation) rebased() fingerprint.Version {
 }
 
 // needsRevisions: Lockstep queries the API server only when an input looks due or the
-// workload was created while the controller was down, and no watch saw the source change.
-// It also does for a rollout that began before the previous one had ended.
+// workload was created while the controller was down, and no watch saw the order. It also
+// does for a rollout that began before the previous one had ended.
 func (o Observation) needsRevisions(v Verdict) bool {
-	if v.Reason == input.DeliveredByRollout && o.Timeline.Workload.OlderPods {
-		return !o.Unobserved
-	}
-	if o.Current.IsAbsent() || !o.Timeline.IsUnwatched() {
+	if o.Current.IsAbsent() {
 		return false
 	}
-	return v.Standing == input.Due || v.Reason == input.Baseline && o.Timeline.MadeUnseen()
+	if o.Timeline.Workload.OlderPods && (v.Reason == input.DeliveredByRollout || v.Reason == input.NewBasis) {
+		return !o.Unobserved
+	}
+	if v.Standing == input.Due {
+		return o.Timeline.IsUnwatched() || o.Timeline.Loaded() == timeline.Unknown
+	}
+	return v.Reason == input.Baseline && o.Timeline.IsUnwatched() && o.Timeline.MadeUnseen()
+}
+
+// needsPods: the revisions didn't show whether another writer's rollout has loaded an input that
+// looks due. A rollout that hasn't begun doesn't have pods yet.
+func (o Observation) needsPods(v Verdict) bool {
+	return v.Standing == input.Due && v.Reason == input.Changed && !o.Unobserved && o.Timeline.Past.Asked && !o.Timeline.Past.NotActed &&
+		o.Timeline.Loaded() == timeline.Unknown
 }
 
 // requiredArrived: the pods waited for it. If it changed after it was created, they may
@@ -183,7 +198,7 @@ func (o Observation) waitedFor() bool {
 // rolledOutSince: another rollout loaded it. This makes deploying a ConfigMap and a
 // template together one rollout.
 func rolledOutSince(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.RolledOutSince()
+	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.Loaded() == timeline.Yes
 }
 
 // deliveredUnrecorded doesn't apply to a version on record: our own revision that shows the

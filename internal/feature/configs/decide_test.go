@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 )
@@ -29,6 +30,16 @@ func revisionOf(created time.Time) []timeline.Revision {
 	return []timeline.Revision{{Created: created}}
 }
 
+// rolledOut is the revision that pods are made from, last written as that version.
+func rolledOut(created time.Time, written uint64) []timeline.Revision {
+	return []timeline.Revision{{Name: "web-b", Created: created, Written: written, Current: true}}
+}
+
+// started are pods that were made and accepted in one second, and started in another.
+func started(accepted, started time.Time, version uint64) pods.Starts {
+	return pods.Starts{Asked: true, Created: accepted, Accepted: accepted, Started: started, Version: version}
+}
+
 // seen is an observation in short: what the cases differ in.
 type seen struct {
 	Given, Current              fingerprint.Version
@@ -50,8 +61,11 @@ type seen struct {
 	// Unseen is true for a workload that was made while the controller was down.
 	Unseen                      bool
 	AskedAt, Created, WrittenAt time.Time
-	// Revisions are nil when nobody asked for them.
+	// Revisions are nil when nobody asked for them, and so are Starts.
 	Revisions []timeline.Revision
+	Starts    pods.Starts
+	// Mounted is true for a source in a volume.
+	Mounted bool
 }
 
 func (s seen) observation() configs.Observation {
@@ -65,6 +79,7 @@ func (s seen) observation() configs.Observation {
 	if s.Unrecorded {
 		line.Workload.RolledOutAt = at(3)
 	}
+	line.Past.Starts, line.Input.Mounted = s.Starts, s.Mounted
 	line.Record.Searched, line.Record.Unaccounted, line.Record.Delivering = s.Searched, s.Unaccounted, input.Tracked(s.Delivering)
 	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
 }
@@ -172,9 +187,79 @@ func decideCases() map[string]decideCase {
 			recorded(input.Baseline),
 		},
 		"OtherKeys": {
-			"a changed list of keys is a new baseline",
-			seen{Given: other, Current: v1, Content: exactly(50)},
+			"the rollout that brought another list of keys has loaded them",
+			seen{Given: other, Current: v1, Content: exactly(50), Template: exactly(51)},
 			recorded(input.NewBasis),
+		},
+		"OtherKeysChangedSince": {
+			"the rollout that brought another list of keys loaded the content before",
+			seen{Given: other, Current: v1, Content: exactly(50), Template: exactly(40)},
+			due,
+		},
+		"OtherKeysWhileDown": {
+			"its revision came after the content",
+			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21), 55)},
+			recorded(input.NewBasis),
+		},
+		"OtherKeysAndChangedWhileDown": {
+			"its pods started before the content was written",
+			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(30), Revisions: rolledOut(at(21), 55), Starts: started(at(22), at(23), 56)},
+			due,
+		},
+		"AnotherSourceWhileDown": {
+			"the rollout that brought the source came after its content",
+			seen{Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21), 55)},
+			recorded(input.Baseline),
+		},
+		"AnotherSourceChangedWhileDown": {
+			"the workload was followed, and a rollout brought a source that changed afterwards",
+			seen{Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(30), Revisions: rolledOut(at(21), 55), Starts: started(at(22), at(23), 56)},
+			due,
+		},
+		"RolledOutWhileDown": {
+			"a deployment tool wrote the content and then the template, while the controller was upgraded",
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21), 55)},
+			recorded(input.DeliveredByRollout),
+		},
+		"RolledOutInThatSecond": {
+			"its pods started later",
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: started(at(20), at(22), 58)},
+			recorded(input.DeliveredByRollout),
+		},
+		"StartedInThatSecond": {
+			"not even the start of its pods tells which came first",
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: started(at(20), at(20), 58)},
+			due,
+		},
+		"MountedInThatSecond": {
+			"a node mounts volumes long before the containers start",
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, Mounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: started(at(20), at(50), 58)},
+			due,
+		},
+		"KeyRemovedWhileDown": {
+			"a write that removes a key leaves no time, but a resource version",
+			seen{Given: v1, Current: v2, Content: upTo(70), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(30), 55), Starts: started(at(31), at(32), 58)},
+			due,
+		},
+		"WithoutPods": {
+			"pods that start later load what exists",
+			seen{Given: v1, Current: v2, Content: upTo(70), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(10), 55), Starts: pods.Starts{Asked: true}},
+			recorded(input.DeliveredByRollout),
+		},
+		"PodsNotListed": {
+			"the permission is missing",
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: pods.Starts{Asked: true, Unknown: true}},
+			due,
+		},
+		"BackInThatSecond": {
+			"the content was changed and changed back around a rollout, in one second",
+			seen{Given: v1, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: started(at(20), at(20), 58)},
+			due,
+		},
+		"UnchangedSinceRollout": {
+			"another writer's rollout of the image doesn't make a source due",
+			seen{Given: v1, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(30), 55)},
+			settled(input.InStep),
 		},
 		"AbsentOtherKeys": {
 			"also when the source did not exist",

@@ -83,10 +83,17 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		v := Decide(o)
 		if o.needsRevisions(v) {
 			var err error
-			if o.Timeline.Past, err = past(ctx); err != nil {
+			if o.Timeline.Past, err = past(ctx, timeline.FromRevisions); err != nil {
 				return input.Assessment{}, err
 			}
 			o.Timeline.Input.Shows = shows(source, w, entry, o.Timeline.Past.Revisions)
+			v = Decide(o)
+		}
+		if o.needsPods(v) {
+			var err error
+			if o.Timeline.Past, err = past(ctx, timeline.FromPods); err != nil {
+				return input.Assessment{}, err
+			}
 			v = Decide(o)
 		}
 		f := finding(ref, o, v, source, intent.Quiet)
@@ -134,7 +141,12 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		o.Timeline.Input = timeline.Input{
 			Created: source.Created, WrittenAt: source.DataWrittenAt,
 			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
+			Mounted: ref.Volume, Sealed: source.Immutable,
 		}
+	}
+	if !onRecord.IsZero() && !i.options.Original && !onRecord.SameKeys(o.Current) {
+		// The record may list a template from a pause, whose rollout it hasn't seen.
+		o.Timeline.Record.Unaccounted = true
 	}
 	return o
 }

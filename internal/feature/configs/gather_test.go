@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -96,13 +97,21 @@ func given(values map[input.ID]string) record.Entry {
 // history counts the questions about the workload's past.
 type history struct {
 	revisions []timeline.Revision
+	starts    pods.Starts
 	err       error
 	asked     int
+	// pods counts those that concern pods.
+	pods int
 }
 
-func (h *history) ask(context.Context) (timeline.Past, error) {
+func (h *history) ask(_ context.Context, from timeline.Evidence) (timeline.Past, error) {
 	h.asked++
-	return timeline.Past{Asked: true, Revisions: h.revisions}, h.err
+	past := timeline.Past{Asked: true, Revisions: h.revisions}
+	if from == timeline.FromPods {
+		h.pods++
+		past.Starts = h.starts
+	}
+	return past, h.err
 }
 
 func inputs(view configs.View) *configs.Inputs {

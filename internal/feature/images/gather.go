@@ -91,7 +91,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		o.Found = Pin{Tag: answer.Tag, Digest: answer.Digest}
 		o.Template.Shown = w.Shown[input.Image(request.Container)] == markOf(o.Found) && o.Found != (Pin{})
 		if answer.first && o.mayBeDeliveredBefore() {
-			before, err := past(ctx)
+			before, err := past(ctx, timeline.FromRevisions)
 			if err != nil {
 				return input.Assessment{}, err
 			}

@@ -55,7 +55,7 @@ func TestMovedDuringDowntime(t *testing.T) {
 			intent := settings.Intent{Images: []settings.ImageRequest{{Container: "web", Image: image}}}
 			before := versionOf(pin("", "1"))
 			e := record.Entry{Inputs: map[input.ID]record.Delivered{web: {Version: before, Memo: Memo{Request: requestSum("app:1.2", "")}.String()}}}
-			got, err := i.Assess(t.Context(), w, intent, e, func(context.Context) (timeline.Past, error) { return tc.past, nil })
+			got, err := i.Assess(t.Context(), w, intent, e, func(context.Context, timeline.Evidence) (timeline.Past, error) { return tc.past, nil })
 			if err != nil || len(got.Findings) != 1 || got.Findings[0].Reason != tc.want {
 				t.Errorf("it says %+v, error %v; want %s", got.Findings, err, tc.want)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Gather reads everything that the decision on a workload depends on. The workload is nil
@@ -24,7 +25,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		return Gathered{Workload: w}, nil
 	}
 	w, other := g.own(w)
-	p := &past{workload: w, request: g.Revisions, waiting: &g.waiting}
+	p := &past{workload: w, request: g.Revisions, starts: g.Starts, waiting: &g.waiting}
 	known, notActed, err := g.entry(ctx, w, p.ask)
 	if err != nil {
 		return Gathered{Workload: w}, fmt.Errorf("find out whether %s took over the pods of another: %w", key, err)
@@ -65,7 +66,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	g.spread(&got.Observation)
 	warnFailed(&got.Observation)
 	if needsPast(w, got.Observation) {
-		if _, err := p.ask(ctx); err != nil {
+		if _, err := p.ask(ctx, timeline.FromRevisions); err != nil {
 			return got, fmt.Errorf("find out which inputs of %s were reverted: %w", key, err)
 		}
 	}
@@ -91,7 +92,7 @@ func (g *Gatherer) judgeHold(ctx context.Context, w *kube.Workload, in *Observat
 	}
 	if needsPast(w, *in) {
 		var err error
-		if in.History.Past, err = p.ask(ctx); err != nil {
+		if in.History.Past, err = p.ask(ctx, timeline.FromRevisions); err != nil {
 			return fmt.Errorf("find out whether an undo removed the hold on %s: %w", w.Key, err)
 		}
 	}

@@ -48,6 +48,9 @@ type Gatherer struct {
 	// Revisions queries the API server for a workload's revisions. It is nil where they
 	// aren't used, and only the template's marks show the past.
 	Revisions func(context.Context, *kube.Workload) (timeline.Past, error)
+	// Starts queries the API server for when the pods of a revision started. It is nil where only
+	// revisions show the past.
+	Starts func(ctx context.Context, w *kube.Workload, revision string) (pods.Starts, error)
 	// Installation is the namespace in which this installation keeps its record, empty
 	// where that doesn't matter.
 	Installation string

@@ -240,11 +240,15 @@ func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 }
 
 // replaced returns which revisions the workload had before its template. For a template
-// that our own patch created, the record contains it.
+// that our own patch created, the record contains it. If no watch saw the template, only its number
+// shows it.
 func (in Observation) replaced(w *kube.Workload) timeline.Origin {
 	known, own := in.Entry.Template, !w.RolledOutAt.IsZero() && w.RolledOutAt.Equal(in.Entry.RolledOutAt)
 	if w.Replaced == "" && own && known.Number > 0 && known.Sum == w.Template().Sum {
 		return timeline.AfterNumber(known.Number - 1)
+	}
+	if w.Replaced == "" && w.Revision > 0 && known.IsReplacedBy(w.Template()) {
+		return w.BeforeLast()
 	}
 	return w.Replaced
 }

@@ -97,6 +97,9 @@ type Dependencies struct {
 	// Revisions queries the API server for a workload's revisions. Without it the loop
 	// doesn't detect which inputs other writers reverted.
 	Revisions func(context.Context, *kube.Workload) (timeline.Past, error)
+	// Starts queries the API server for when the pods of a revision started. Without it, an
+	// input is due if only that shows whether another writer's rollout has loaded it.
+	Starts func(ctx context.Context, w *kube.Workload, revision string) (pods.Starts, error)
 	// Installation is the namespace in which this installation keeps its record, empty
 	// where that doesn't matter.
 	Installation string

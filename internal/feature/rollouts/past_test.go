@@ -3,10 +3,12 @@ package rollouts
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -16,7 +18,7 @@ import (
 type asking struct{ *scene }
 
 func (a asking) Assess(ctx context.Context, _ *kube.Workload, _ settings.Intent, _ record.Entry, past kube.AskPast) (input.Assessment, error) {
-	_, err := past(ctx)
+	_, err := past(ctx, timeline.FromRevisions)
 	return input.Assessment{Findings: a.findings}, err
 }
 
@@ -61,4 +63,38 @@ func TestPastIsAskedForOnce(t *testing.T) {
 	look("so nothing is kept", 9)
 	failure = errors.New("no answer")
 	look("an error ends the look", 10)
+}
+
+// TestStartsAreAskedForOnce: the pods are listed only for a family that needs them, once in a look, and
+// for the revision that pods are made from.
+func TestStartsAreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	p := &past{workload: s.workload, waiting: &sync.Map{}}
+	p.request = func(context.Context, *kube.Workload) (timeline.Past, error) {
+		return timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-a"}, {Name: "web-b", Current: true}}}, nil
+	}
+	var asked []string
+	p.starts = func(_ context.Context, _ *kube.Workload, revision string) (pods.Starts, error) {
+		asked = append(asked, revision)
+		return pods.Starts{Asked: true, Version: 7}, nil
+	}
+	for _, from := range []timeline.Evidence{timeline.FromRevisions, timeline.FromPods, timeline.FromPods, timeline.FromRevisions} {
+		got, err := p.ask(t.Context(), from)
+		if err != nil || len(got.Revisions) != 2 || from == timeline.FromPods && got.Starts.Version != 7 {
+			t.Errorf("answered with %+v, error %v", got, err)
+		}
+	}
+	if len(asked) != 1 || asked[0] != "web-b" {
+		t.Errorf("the pods of %q were listed, want those of web-b once", asked)
+	}
+	p.close(true)
+	next := &past{workload: s.workload, waiting: p.waiting, request: p.request, starts: p.starts}
+	if _, err := next.ask(t.Context(), timeline.FromPods); err != nil || len(asked) != 1 {
+		t.Errorf("while it waits, the pods are listed again: %q, error %v", asked, err)
+	}
+	none := &past{workload: s.workload, waiting: &sync.Map{}, request: p.request}
+	if got, err := none.ask(t.Context(), timeline.FromPods); err != nil || !got.Starts.Unknown {
+		t.Errorf("without pods the answer is %+v, error %v", got.Starts, err)
+	}
 }

@@ -32,7 +32,7 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPas
 	case !w.Status.Observed:
 		return unknown, true, nil
 	}
-	before, err := past(ctx)
+	before, err := past(ctx, timeline.FromRevisions)
 	if err != nil || before.NotActed || !tookOver(w, before.Revisions, e.GoneAt) {
 		return unknown, before.NotActed, err
 	}

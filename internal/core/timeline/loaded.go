@@ -1,0 +1,67 @@
+package timeline
+
+import "slices"
+
+// Answer is what is known about a question.
+type Answer int
+
+const (
+	// No: it isn't so, or nothing can show that it is.
+	No Answer = iota
+	// Yes: it certainly is so.
+	Yes
+	// Unknown: evidence that wasn't queried yet may show it.
+	Unknown
+)
+
+// Loaded reports whether pods of the current template started after the current content was
+// written, and so loaded it. Every path that records a version as delivered without a rollout of
+// our own asks this question, and takes nothing but Yes as proof.
+//
+// Resource versions order the two writes if a watch saw one of them. If both came with lists, the
+// rollout's revision shows the order, and then its pods.
+func (t Timeline) Loaded() Answer {
+	template, content := t.Workload.Template, t.Input.Content
+	inherited := t.Workload.Unrevised && t.Record.TakenOver
+	switch {
+	case t.Workload.Unrevised && !inherited, t.keptPods():
+		return No
+	case template.After(content) && !inherited:
+		return Yes
+	case content.After(template), !t.mayHaveRolledOut(), t.Workload.Unrolled:
+		return No
+	case !t.Past.Asked:
+		return Unknown
+	case t.isOlderThanRevision():
+		return Yes
+	case !t.Past.Starts.Asked:
+		return Unknown
+	case t.Past.Starts.After(t.Input.WrittenAt, t.version(), t.Input.Mounted):
+		return Yes
+	}
+	return No
+}
+
+// mayHaveRolledOut reports whether another writer's rollout can have begun that no watch saw. When
+// the process starts, an unchanged template on record shows that there was none.
+func (t Timeline) mayHaveRolledOut() bool {
+	return t.Record.Unaccounted || t.Workload.Template.Min > 0 || t.Input.Content.Min > 0
+}
+
+// isOlderThanRevision reports whether the content was last written before the current revision was
+// created. The revision's last write has to be the later one, too: a write of the content that only
+// removes a key leaves no time.
+func (t Timeline) isOlderThanRevision() bool {
+	return !t.Input.WrittenAt.IsZero() && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
+		return r.Current && r.Created.After(t.Input.WrittenAt) && r.Written > t.version()
+	})
+}
+
+// version is the resource version of the last write that may have changed the content. The content
+// of an immutable object doesn't change, whatever else is written.
+func (t Timeline) version() uint64 {
+	if t.Input.Sealed {
+		return 0
+	}
+	return t.Input.Content.Max
+}

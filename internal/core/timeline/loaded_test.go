@@ -1,0 +1,62 @@
+package timeline_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+)
+
+// TestLoaded: a rollout, as template write 40, and a write of its input at second 20.
+func TestLoaded(t *testing.T) {
+	t.Parallel()
+	down := func(content, template timeline.Bounds) func(*timeline.Timeline) {
+		return func(t *timeline.Timeline) {
+			t.Workload.Template, t.Input.Content, t.Input.WrittenAt, t.Record.Unaccounted = template, content, at(20), true
+		}
+	}
+	asked := func(created time.Time, written uint64, starts pods.Starts) func(*timeline.Timeline) {
+		return func(t *timeline.Timeline) {
+			t.Past = timeline.Past{Asked: true, Starts: starts, Revisions: []timeline.Revision{{Created: created, Written: written, Current: true}, {Created: at(50), Written: 90}}}
+		}
+	}
+	after := pods.Starts{Asked: true, Created: at(30), Accepted: at(30), Started: at(31), Version: 80}
+	before := pods.Starts{Asked: true, Created: at(10), Accepted: at(10), Started: at(11), Version: 80}
+
+	cases := map[string]struct {
+		reason string
+		do     []func(*timeline.Timeline)
+		want   timeline.Answer
+	}{
+		"TemplateLater": {"a watch saw it", []func(*timeline.Timeline){down(exactly(30), exactly(40))}, timeline.Yes},
+		"ContentLater":  {"a watch saw it", []func(*timeline.Timeline){down(exactly(50), exactly(40))}, timeline.No},
+		"Unrevised":     {"a template that leads to no revision starts no pods", []func(*timeline.Timeline){down(exactly(30), exactly(40)), func(t *timeline.Timeline) { t.Workload.Unrevised = true }}, timeline.No},
+		"Nothing":       {"the template is on record, so that there was no rollout", []func(*timeline.Timeline){down(upTo(50), upTo(60)), func(t *timeline.Timeline) { t.Record.Unaccounted = false }}, timeline.No},
+		"Down":          {"revisions may show it", []func(*timeline.Timeline){down(upTo(50), upTo(60))}, timeline.Unknown},
+		"Gap":           {"so they may when both came with one list", []func(*timeline.Timeline){down(timeline.Bounds{Min: 35, Max: 50}, timeline.Bounds{Min: 35, Max: 60})}, timeline.Unknown},
+		"RevisionLater": {"the revision is younger than the content", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(21), 55, pods.Starts{})}, timeline.Yes},
+		"RevisionTie":   {"only pods can tell", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, pods.Starts{})}, timeline.Unknown},
+		"RevisionOlder": {"it was used again, and its pods may be new", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(10), 55, pods.Starts{})}, timeline.Unknown},
+		"NoTime":        {"the managed fields were removed", []func(*timeline.Timeline){down(upTo(50), upTo(60)), func(t *timeline.Timeline) { t.Input.WrittenAt = time.Time{} }, asked(at(21), 55, after)}, timeline.No},
+		"Unmarked":      {"a later write left no time: a key was removed", []func(*timeline.Timeline){down(upTo(70), upTo(60)), asked(at(21), 55, pods.Starts{Asked: true, Created: at(21), Accepted: at(21), Version: 56})}, timeline.No},
+		"Sealed":        {"the content of an immutable object stays, whatever else is written", []func(*timeline.Timeline){down(upTo(70), upTo(60)), asked(at(21), 55, pods.Starts{}), func(t *timeline.Timeline) { t.Input.Sealed = true }}, timeline.Yes},
+		"PodsLater":     {"they started after it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, after)}, timeline.Yes},
+		"PodsBefore":    {"they started before it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, before)}, timeline.No},
+		"NotListed":     {"the permission is missing", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, pods.Starts{Asked: true, Unknown: true})}, timeline.No},
+		"TakenOver":     {"the workload is younger than its pods, which tell", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, before), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.No},
+		"TakenOverNew":  {"its pods are younger than the content", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, after), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.Yes},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			line := moved()
+			for _, do := range tc.do {
+				do(&line)
+			}
+			if got := line.Loaded(); got != tc.want {
+				t.Errorf("%s: %d, want %d", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

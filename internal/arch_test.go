@@ -328,6 +328,7 @@ func TestListsArePaged(t *testing.T) {
 		"adapter/pages/pages.go":       "it reads pages",
 		"adapter/lineage/history.go":   "one object, by its name",
 		"adapter/patcher/podowners.go": "one object, by its name",
+		"adapter/patcher/pods.go":      "it isn't a client's list",
 		"cli/nearest.go":               "it has a limit",
 		"feature/rollouts/act.go":      "it isn't a client's list",
 	}

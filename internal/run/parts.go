@@ -163,11 +163,11 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*rollouts.Reconciler, error) {
 		Announcer:   p.announcer,
 		Advice:      revertedAdvice,
 		Revisions:   p.revisions,
-		Starts:      p.starts,
 		Gatekeepers: p.gatekeepers(),
 		Metrics:     p.options.Server.Metrics,
 		Log:         p.log, Now: p.options.Now,
 	}
+	d.OnPods.Starts = p.starts
 	if p.options.Rollout.Pods {
 		d.OnPods.Pods, d.OnPods.Prompt = patcher.NewPods(p.client), p.records
 	} else {

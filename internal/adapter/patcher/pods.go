@@ -2,10 +2,12 @@ package patcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,6 +75,28 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 		return nil, notListed("the selector of %s matches %d pods, and it does not control any of them, so Lockstep leaves them alone", w.Key, foreign)
 	}
 	return own, nil
+}
+
+// Starts are when the pods of a workload's revision started, and why that isn't known: Lockstep
+// lacks the permission.
+type Starts struct {
+	pods.Starts
+	Refused error
+}
+
+// Starts reads when the pods of a workload's revision started. It lists the workload's pods, so it
+// is meant for rare queries: which content was loaded by a rollout that no watch saw.
+func (p *Pods) Starts(ctx context.Context, w *kube.Workload, revision string) (Starts, error) {
+	all, err := p.List(ctx, w)
+	switch unknown := (pods.Starts{Asked: true, Unknown: true}); {
+	case errors.As(err, &unlistable{}):
+		return Starts{Starts: unknown}, nil
+	case apierrors.IsForbidden(err):
+		return Starts{unknown, err}, nil
+	case err != nil:
+		return Starts{}, err
+	}
+	return Starts{Starts: pods.StartsOf(all, revision)}, nil
 }
 
 // podSelector is the workload's selector. An empty one would match every pod of the namespace,

@@ -1,40 +1,15 @@
 package patcher
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/pods"
 )
-
-// Starts are when the pods of a workload's revision started, and why that isn't known: Lockstep
-// lacks the permission.
-type Starts struct {
-	pods.Starts
-	Refused error
-}
-
-// Starts reads when the pods of a workload's revision started. It lists the workload's pods, so it
-// is meant for rare queries: which content was loaded by a rollout that no watch saw.
-func (p *Pods) Starts(ctx context.Context, w *kube.Workload, revision string) (Starts, error) {
-	all, err := p.List(ctx, w)
-	switch unknown := (pods.Starts{Asked: true, Unknown: true}); {
-	case errors.As(err, &unlistable{}):
-		return Starts{Starts: unknown}, nil
-	case apierrors.IsForbidden(err):
-		return Starts{unknown, err}, nil
-	case err != nil:
-		return Starts{}, err
-	}
-	return Starts{Starts: pods.StartsOf(all, revision)}, nil
-}
 
 // revisionOf is the name of the revision that a pod was made from, or the end of it. A StatefulSet
 // writes the name into a label, a DaemonSet the hash at its end.

@@ -97,9 +97,6 @@ type Dependencies struct {
 	// Revisions queries the API server for a workload's revisions. Without it the loop
 	// doesn't detect which inputs other writers reverted.
 	Revisions func(context.Context, *kube.Workload) (timeline.Past, error)
-	// Starts queries the API server for when the pods of a revision started. Without it, an
-	// input is due if only that shows whether another writer's rollout has loaded it.
-	Starts func(ctx context.Context, w *kube.Workload, revision string) (pods.Starts, error)
 	// Installation is the namespace in which this installation keeps its record, empty
 	// where that doesn't matter.
 	Installation string
@@ -109,7 +106,7 @@ type Dependencies struct {
 	Now     func() time.Time
 }
 
-// PodParts are the parts that only the strategies that work on pods need.
+// PodParts are the parts that work on pods.
 type PodParts struct {
 	// Pods is nil when these strategies are switched off. Off then explains how to switch them
 	// on.
@@ -117,6 +114,10 @@ type PodParts struct {
 	Off  string
 	// Prompt notes the progress of a series of evictions.
 	Prompt PromptRecords
+	// Starts queries the API server for when the pods of a revision started, whatever the
+	// strategy. Without it, an input is due if only that shows whether another writer's rollout
+	// has loaded it.
+	Starts func(ctx context.Context, w *kube.Workload, revision string) (pods.Starts, error)
 }
 
 // Reconciler brings workloads in step with their inputs, one at a time.

@@ -27,7 +27,7 @@ func New(o Options, d Dependencies) *Reconciler {
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
 
-			Revisions: d.Revisions, Starts: d.Starts, Installation: d.Installation, MaxDelay: o.MaxDelay, Safety: o.Safety, Gatekeepers: d.Gatekeepers, Now: d.Now,
+			Revisions: d.Revisions, Starts: d.OnPods.Starts, Installation: d.Installation, MaxDelay: o.MaxDelay, Safety: o.Safety, Gatekeepers: d.Gatekeepers, Now: d.Now,
 		},
 		spreads: newSpreads(o.Safety),
 	}

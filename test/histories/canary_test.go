@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,9 @@ const (
 
 // kindFor is the kind of the workload of a history.
 func kindFor(h histories.History) kube.Kind {
+	if h.Edits {
+		return kindOfHistory(h.Kind)
+	}
 	if h.Stateful {
 		return kube.StatefulSet()
 	}
@@ -44,11 +48,16 @@ func asDeployment(o client.Object) *appsv1.Deployment {
 		return o
 	case *appsv1.StatefulSet:
 		return fromStatefulSet(o)
+	case *appsv1.DaemonSet:
+		return fromDaemonSet(o)
+	case *batchv1.CronJob:
+		return fromCronJob(o)
 	case *unstructured.Unstructured:
 		fields := maps.Clone(o.Object) // the converter copies what is below
 		delete(fields, "status")
 		spec := maps.Clone(fields["spec"].(map[string]any))
 		delete(spec, "strategy")
+		delete(spec, "workloadRef")
 		fields["spec"] = spec
 		d := &appsv1.Deployment{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, d); err != nil {
@@ -78,14 +87,16 @@ func asRollout(d *appsv1.Deployment) *unstructured.Unstructured {
 // histories need it.
 type canaryStatus struct {
 	ObservedGeneration string `json:"observedGeneration,omitempty"`
-	CurrentPodHash     string `json:"currentPodHash,omitempty"`
-	StableRS           string `json:"stableRS,omitempty"`
-	Abort              bool   `json:"abort,omitempty"`
-	PromoteFull        bool   `json:"promoteFull,omitempty"`
-	Phase              string `json:"phase,omitempty"`
-	Replicas           int32  `json:"replicas,omitempty"`
-	UpdatedReplicas    int32  `json:"updatedReplicas,omitempty"`
-	AvailableReplicas  int32  `json:"availableReplicas,omitempty"`
+	// LenderGeneration is that of the Deployment whose template it uses.
+	LenderGeneration  string `json:"workloadObservedGeneration,omitempty"`
+	CurrentPodHash    string `json:"currentPodHash,omitempty"`
+	StableRS          string `json:"stableRS,omitempty"`
+	Abort             bool   `json:"abort,omitempty"`
+	PromoteFull       bool   `json:"promoteFull,omitempty"`
+	Phase             string `json:"phase,omitempty"`
+	Replicas          int32  `json:"replicas,omitempty"`
+	UpdatedReplicas   int32  `json:"updatedReplicas,omitempty"`
+	AvailableReplicas int32  `json:"availableReplicas,omitempty"`
 }
 
 func statusOf(o *unstructured.Unstructured) canaryStatus {

@@ -176,13 +176,64 @@ func found() map[string]histories.History {
 	}
 }
 
+// edit is a change of the template, the annotation or a key.
+func edit(a histories.Action) []histories.Action { return []histories.Action{a} }
+
+// foundEdits are the histories in which pods ran old content and Lockstep called it delivered. They
+// are played for every kind.
+func foundEdits() map[string]histories.History {
+	reference := func(source, key string) []histories.Action {
+		place := histories.Env
+		if key == "" {
+			place = histories.Volume
+		}
+		return edit(histories.Action{Verb: histories.AddReference, Ref: histories.Reference{Place: place, Source: source, Key: key}})
+	}
+	swap := edit(histories.Action{Verb: histories.SwapSource, Source: "configmap/extra"})
+	changed := func(source, key string) []histories.Action {
+		return edit(histories.Action{Verb: change, Source: source, Key: key})
+	}
+	end := do(histories.Start, histories.Look)
+	all := map[string]histories.History{
+		// A source is gone, and only the annotation still lists it, while older pods run: the
+		// decision ended in a panic.
+		"ListedAndRemoved": join(edit(histories.Action{Verb: histories.List, Revision: 3}), do(histories.Rollout), of(db, histories.Remove), edit(histories.Action{Verb: histories.RemoveReference, Revision: 1})),
+	}
+	// While Lockstep was down, or its watches were, or no leader decided, the template began to use
+	// another key or source, and a content changed after that rollout.
+	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {
+		all["KeyAdded"+name] = join(do(begin), reference("configmap/app", "b"), changed("configmap/app", "a"), end)
+		all["SourceAdded"+name] = join(do(begin), reference("configmap/extra", ""), changed("configmap/extra", "a"), end)
+		all["SourceSwapped"+name] = join(do(begin), swap, changed("configmap/extra", "a"), end)
+	}
+	return all
+}
+
+func TestFoundEdits(t *testing.T) {
+	t.Parallel()
+	for name, h := range foundEdits() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				for _, kind := range histories.Kinds() {
+					h.Kind, h.Edits = kind, true
+					for seed := range uint64(8) { // delays differ
+						h.Seed = seed
+						playEdited(t, h)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestFound(t *testing.T) {
 	t.Parallel()
 	for name, h := range found() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				for seed := range uint64(20) { // delays differ
+				for seed := range uint64(12) { // delays differ
 					h.Seed = seed
 					playInProcess(t, h)
 				}

@@ -33,6 +33,10 @@ type inProcess struct {
 	cluster controller
 	kind    kube.Kind
 	person  *person
+	// actor carries actions out: the person, or an editor.
+	actor interface {
+		do(context.Context, histories.Action) error
+	}
 	process *process
 	disk    disk
 	began   time.Time
@@ -70,7 +74,7 @@ func newInProcess(h histories.History, tells bool) (*inProcess, error) {
 		w.cluster = &statefulSets{server: s, agenda: a}
 	}
 	w.person = newPerson(s.as("person"), namespace, w.kind)
-	w.person.digests = map[string]string{}
+	w.person.digests, w.actor = map[string]string{}, w.person
 	s.written = append(s.written, w.note, w.cluster.see, func(writer string, old, now client.Object) {
 		if w.process != nil {
 			w.process.see(writer, old, now)
@@ -87,7 +91,7 @@ func newInProcess(h histories.History, tells bool) (*inProcess, error) {
 
 func (w *inProcess) start() {
 	w.process = start(&process{
-		agenda: w.agenda, server: w.server, kind: w.kind, salt: w.salt, options: rollouts.Options{Quiet: quiet, MaxDelay: time.Minute, Workers: 1},
+		agenda: w.agenda, server: w.server, kind: w.kind, lent: w.person.lent, salt: w.salt, options: rollouts.Options{Quiet: quiet, MaxDelay: time.Minute, Workers: 1},
 		records: newRecords(w.disk), began: w.began, cached: cached{digests: w.digests}, tells: w.tells, log: w.say,
 	})
 }
@@ -176,7 +180,7 @@ func (w *inProcess) do(a histories.Action) error {
 	}
 	// A template that is replaced before it has a revision leaves no trace of Lockstep's patch.
 	w.passUntil(w.cluster.isObserved)
-	if err := w.person.do(context.Background(), a); err != nil {
+	if err := w.actor.do(context.Background(), a); err != nil {
 		return err
 	}
 	w.passUntil(w.cluster.isObserved)
@@ -238,13 +242,17 @@ func TestUpgradesInProcess(t *testing.T) {
 func playSeeds(t *testing.T, seeds []uint64, o histories.Options) {
 	t.Helper()
 	rollouts := 0
-	for _, seed := range seeds {
+	play := func(seed uint64) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rollouts += playInProcess(t, histories.New(seed, o))
 			})
 		})
 	}
+	for _, seed := range seeds {
+		play(seed)
+	}
+	fresh(t, play)
 	t.Logf("%d histories with %d rollouts by Lockstep", len(seeds), rollouts)
 }
 

@@ -34,6 +34,8 @@ type person struct {
 	// kind is that of the workload, and canary is true when that is a Rollout.
 	kind   kube.Kind
 	canary bool
+	// lent is true for a Rollout that uses the template of a Deployment.
+	lent bool
 	// contents are those that each source has had.
 	contents map[string][]string
 	// last is the workload as it was deleted; nil after one that took everything along.
@@ -171,11 +173,33 @@ func (p *person) change(ctx context.Context, change func(*appsv1.Deployment)) er
 		if same(before, d) {
 			return nil
 		}
-		err = p.client.Update(ctx, p.written(d))
+		err = p.update(ctx, before, d)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
 	}
+}
+
+// update writes the changed workload. That of a Rollout with workloadRef is two objects.
+func (p *person) update(ctx context.Context, before, d *appsv1.Deployment) error {
+	if !p.lent {
+		return p.client.Update(ctx, p.written(d))
+	}
+	if templateText(before) != templateText(d) {
+		lender := &appsv1.Deployment{}
+		if err := p.client.Get(ctx, client.ObjectKeyFromObject(d), lender); err != nil {
+			return err
+		}
+		lender.Spec.Template = d.Spec.Template
+		if err := p.client.Update(ctx, lender); err != nil {
+			return err
+		}
+	}
+	if maps.Equal(before.Annotations, d.Annotations) && before.Spec.Paused == d.Spec.Paused && *before.Spec.Replicas == *d.Spec.Replicas {
+		return nil
+	}
+	rollout, _ := p.splits(d)
+	return p.client.Update(ctx, rollout)
 }
 
 func same(a, b *appsv1.Deployment) bool {
@@ -266,7 +290,16 @@ func (p *person) get(ctx context.Context) (*appsv1.Deployment, error) {
 	if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: testkit.Web}, o); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return asDeployment(o), nil
+	d := asDeployment(o)
+	if !p.lent {
+		return d, nil
+	}
+	lender := &appsv1.Deployment{}
+	if err := p.client.Get(ctx, client.ObjectKeyFromObject(d), lender); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	d.Spec.Template = lender.Spec.Template
+	return d, nil
 }
 
 // written is the workload in the form of its kind.
@@ -276,6 +309,10 @@ func (p *person) written(d *appsv1.Deployment) client.Object {
 		return asRollout(d)
 	case kube.StatefulSet().Kind:
 		return asStatefulSet(d)
+	case kube.DaemonSet().Kind:
+		return asDaemonSet(d)
+	case kube.CronJob().Kind:
+		return asCronJob(d)
 	}
 	return d
 }
@@ -314,14 +351,21 @@ func (p *person) makeAgain(ctx context.Context) error {
 
 func (p *person) create(ctx context.Context, d *appsv1.Deployment) error {
 	d.Namespace = p.namespace
-	return p.client.Create(ctx, p.written(d))
+	if !p.lent {
+		return p.client.Create(ctx, p.written(d))
+	}
+	rollout, lender := p.splits(d)
+	if err := p.client.Create(ctx, lender); err != nil {
+		return err
+	}
+	return p.client.Create(ctx, rollout)
 }
 
 // undo goes to another revision as "kubectl rollout undo" does: the template, and the
 // annotations of the Deployment as they were then. kubectl refuses a paused one; other
 // tools write its template alone, and so does Argo's plugin.
 func (p *person) undo(ctx context.Context, choice int) error {
-	if p.kind.Kind == kube.StatefulSet().Kind {
+	if p.kind.Kind == kube.StatefulSet().Kind || p.kind.Kind == kube.DaemonSet().Kind {
 		return p.undoStatefulSet(ctx, choice)
 	}
 	sets := &appsv1.ReplicaSetList{}

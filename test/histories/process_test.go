@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -38,7 +40,9 @@ type process struct {
 	*agenda
 	server *server
 	kind   kube.Kind
-	salt   string
+	// lent is true when the workload is a Rollout that uses the template of a Deployment.
+	lent bool
+	salt string
 
 	options rollouts.Options
 
@@ -99,6 +103,13 @@ func start(p *process) *process {
 		Changed: func(old, now *kube.Workload) { p.wake(cmp.Or(now, old).Key) }, Seen: p.seen, Now: time.Now,
 	})
 	p.watches[nameOf(p.kind.NewObject(), "")] = follows(p.workloads, p, p.kind.NewObject())
+	if p.lent {
+		p.lenders = mirror.New(mirror.Options[*kube.Workload]{
+			Slim:    func(o any) (*kube.Workload, error) { return kube.SlimWorkload(kube.Deployment(), o, words) },
+			Changed: func(_, _ *kube.Workload) { p.workloads.Each(func(w *kube.Workload) { p.wake(w.Key) }) }, Now: time.Now,
+		})
+		p.watches[nameOf(&appsv1.Deployment{}, "")] = follows(p.lenders, p, &appsv1.Deployment{})
+	}
 	p.namespaces = mirror.New(mirror.Options[*kube.Namespace]{
 		Slim:    kube.SlimNamespace,
 		Changed: func(old, now *kube.Namespace) { p.wakeUsers(cmp.Or(now, old).Name, input.ID{}) }, Now: time.Now,
@@ -153,9 +164,16 @@ func (p *process) newLoop(words settings.Vocabulary) *rollouts.Reconciler {
 	revisions := func(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 		return lineage.Revisions(ctx, p.client, w)
 	}
+	starts := func(ctx context.Context, w *kube.Workload, revision string) (pods.Starts, error) {
+		if !p.server.hasPods {
+			return pods.Starts{Asked: true, Unknown: true}, nil
+		}
+		s, err := patcher.NewPods(p.client).Starts(ctx, w, revision)
+		return s.Starts, err
+	}
 	since := func(*kube.Workload, input.Kind) (time.Time, bool) { return p.began, true }
 	return rollouts.New(p.options, rollouts.Dependencies{
-		Vocabulary: words, Cluster: p, Records: p, Roller: p, Announcer: p, Revisions: revisions, Installation: installation,
+		Vocabulary: words, Cluster: p, Records: p, Roller: p, Announcer: p, Revisions: revisions, OnPods: rollouts.PodParts{Starts: starts}, Installation: installation,
 		Families: []rollouts.Family{configs.New(configs.Options{View: p, Since: since, Shared: func(id input.ID) bool { return id == input.ConfigMap("ca") }})},
 		Metrics:  prometheus.NewRegistry(), Now: time.Now,
 		Gatekeepers: rollouts.Gatekeepers{Stopped: func(namespace string) (string, bool) { return p.stop.For(namespace) }, Kinds: kube.Kinds(), Change: p.Change, Stops: p},
@@ -250,7 +268,11 @@ func (p *process) breakWatches(all bool) {
 
 // look begins broken watches again, each by itself, and with a list.
 func (p *process) look() {
-	for _, o := range []client.Object{&corev1.Secret{}, p.kind.NewObject(), &corev1.ConfigMap{}, &corev1.Namespace{}} {
+	all := []client.Object{&corev1.Secret{}, p.kind.NewObject(), &corev1.ConfigMap{}, &corev1.Namespace{}}
+	if p.lent {
+		all = append(all, &appsv1.Deployment{})
+	}
+	for _, o := range all {
 		w := p.watches[nameOf(o, "")]
 		if !w.broken {
 			continue
@@ -320,7 +342,7 @@ func (p *process) switches(o client.Object, gone bool) {
 // wakeUsers queues the workloads of a namespace that use a source, or all of them.
 func (p *process) wakeUsers(namespace string, source input.ID) {
 	p.workloads.EachIn(namespace, func(w *kube.Workload) {
-		if source == (input.ID{}) || uses(w, source) {
+		if joined, _ := p.Workload(w.Key); source == (input.ID{}) || uses(joined, source) {
 			p.wake(w.Key)
 		}
 	})

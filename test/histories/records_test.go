@@ -17,7 +17,9 @@ import (
 
 // cached is a process's view of the cluster.
 type cached struct {
-	workloads  *mirror.Mirror[*kube.Workload]
+	workloads *mirror.Mirror[*kube.Workload]
+	// lenders are the Deployments whose templates Rollouts use, nil without any.
+	lenders    *mirror.Mirror[*kube.Workload]
 	sources    map[input.Kind]*mirror.Mirror[*kube.Source]
 	namespaces *mirror.Mirror[*kube.Namespace]
 	// digests are made with the key of the installation.
@@ -25,15 +27,32 @@ type cached struct {
 }
 
 func (c *cached) Workload(key kube.Key) (*kube.Workload, bool) {
-	return c.workloads.Get(key.Namespace, key.Name)
+	w, ok := c.workloads.Get(key.Namespace, key.Name)
+	if !ok || c.lenders == nil {
+		return w, ok
+	}
+	return w.Resolved(func(lender kube.Key) (*kube.Workload, bool) { return c.lenders.Get(lender.Namespace, lender.Name) }), true
 }
 
 func (c *cached) Source(namespace string, id input.ID) (*kube.Source, bool) {
 	return c.sources[id.Kind].Get(namespace, id.Name)
 }
 
-func (c *cached) SourcesMatching(string, settings.Pattern) iter.Seq[input.ID] {
-	return func(func(input.ID) bool) {}
+func (c *cached) SourcesMatching(namespace string, p settings.Pattern) iter.Seq[input.ID] {
+	return func(yield func(input.ID) bool) {
+		var all []input.ID
+		c.sources[p.Kind].EachIn(namespace, func(s *kube.Source) {
+			if p.Matches(s.ID) {
+				all = append(all, s.ID)
+			}
+		})
+		slices.SortFunc(all, func(a, b input.ID) int { return cmp.Compare(a.Name, b.Name) })
+		for _, id := range all {
+			if !yield(id) {
+				return
+			}
+		}
+	}
 }
 
 func (c *cached) Namespace(name string) (*kube.Namespace, bool) { return c.namespaces.Get("", name) }
@@ -61,7 +80,8 @@ func (c *cached) Followers(of input.Change, visit func(*kube.Workload)) {
 }
 
 func uses(w *kube.Workload, id input.ID) bool {
-	return slices.ContainsFunc(w.Refs, func(r podrefs.Ref) bool { return r.Source == id })
+	return slices.ContainsFunc(w.Refs, func(r podrefs.Ref) bool { return r.Source == id }) ||
+		w.Annotations[settings.Reload] != "auto" && slices.ContainsFunc(settings.Native{}.Intent(w.Annotations, nil).Listed, func(p settings.Pattern) bool { return p.Matches(id) })
 }
 
 // disk is a record as it was last written.

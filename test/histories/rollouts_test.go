@@ -20,13 +20,17 @@ type argoRollouts struct {
 	*agenda
 
 	queued bool
+	// counts counts the pods of a revision, those that have started, and all; nil for a Rollout
+	// without any.
+	counts func(hash string) (of, started, all int32)
 }
 
 const argo = "rollouts-controller"
 
 // see is told of each write.
 func (c *argoRollouts) see(writer string, _, now client.Object) {
-	if _, ok := now.(*unstructured.Unstructured); ok && writer != argo {
+	_, own := now.(*unstructured.Unstructured)
+	if _, lent := now.(*appsv1.Deployment); (own || lent) && writer != argo {
 		c.enqueue()
 	}
 }
@@ -43,7 +47,7 @@ func (s *server) rollout() *unstructured.Unstructured {
 
 func (c *argoRollouts) isObserved() bool {
 	o, ok := c.objects[nameIn(&unstructured.Unstructured{}, namespace, testkit.Web)].(*unstructured.Unstructured)
-	return !ok || !c.queued && hasActed(o)
+	return !ok || !c.queued && hasActed(o) && (!isLent(o) || statusOf(o).LenderGeneration == generationOf(c.lender()))
 }
 
 func (c *argoRollouts) sync() {
@@ -51,7 +55,10 @@ func (c *argoRollouts) sync() {
 	if o == nil {
 		return
 	}
-	d := asDeployment(o)
+	if isLent(o) && c.lender() == nil {
+		return
+	}
+	d := c.joinedFrom(o)
 	c.adopt(argo, d)
 	rs, next := c.find(d)
 	if rs == nil {
@@ -62,13 +69,20 @@ func (c *argoRollouts) sync() {
 		c.store(argo, c.objects[placeOf(rs)], rs)
 	}
 	o = c.setRevision(o, rs)
-	c.setStatus(o, statusOf(o).after(d, rs.Labels[canaryHashLabel]))
+	status := statusOf(o).after(d, rs.Labels[canaryHashLabel])
+	if c.counts != nil {
+		status.UpdatedReplicas, status.AvailableReplicas, status.Replicas = c.counts(status.CurrentPodHash)
+	}
+	if isLent(o) {
+		status.LenderGeneration = generationOf(c.lender())
+	}
+	c.setStatus(o, status)
 }
 
 // makeRevision makes the revision of a new template. The real one then writes the number,
 // for a canary that was under way the generation, and what follows from both at last.
 func (c *argoRollouts) makeRevision(o *unstructured.Unstructured, number int64) {
-	d, status := asDeployment(o), statusOf(o)
+	d, status := c.joinedFrom(o), statusOf(o)
 	rs := newReplicaSet(d)
 	annotate(rs, d, number)
 	if err := c.as(argo).Create(nil, rs); err != nil { //nolint:staticcheck // the small server needs no context
@@ -82,6 +96,9 @@ func (c *argoRollouts) makeRevision(o *unstructured.Unstructured, number int64) 
 		if now != nil && now.GetUID() == o.GetUID() && now.GetGeneration() == o.GetGeneration() && status.CurrentPodHash != status.StableRS {
 			early := statusOf(now)
 			early.ObservedGeneration = strconv.FormatInt(now.GetGeneration(), 10)
+			if isLent(now) {
+				early.LenderGeneration = generationOf(c.lender())
+			}
 			c.setStatus(now, early)
 		}
 		c.enqueue()

@@ -2,6 +2,7 @@ package histories_test
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,6 +20,10 @@ func salted(o client.Object, salt string) client.Object {
 		o.Spec.Template.Spec.SchedulerName = salt
 	case *appsv1.StatefulSet:
 		o.Spec.Template.Spec.SchedulerName = salt
+	case *appsv1.DaemonSet:
+		o.Spec.Template.Spec.SchedulerName = salt
+	case *batchv1.CronJob:
+		o.Spec.JobTemplate.Spec.Template.Spec.SchedulerName = salt
 	case *appsv1.ReplicaSet:
 		o.Spec.Template.Spec.SchedulerName = salt
 	case *appsv1.ControllerRevision:
@@ -26,6 +31,9 @@ func salted(o client.Object, salt string) client.Object {
 		d.Spec.Template.Spec.SchedulerName = salt
 		o.Data.Raw = revisionData(&d.Spec.Template)
 	case *unstructured.Unstructured:
+		if isLent(o) {
+			return o
+		}
 		if err := unstructured.SetNestedField(o.Object, salt, "spec", "template", "spec", "schedulerName"); err != nil {
 			panic(err)
 		}

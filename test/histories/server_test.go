@@ -14,10 +14,13 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +41,8 @@ type server struct {
 	written []func(writer string, old, now client.Object)
 	// orphaning is true while a deletion leaves the revisions.
 	orphaning bool
+	// hasPods is true in a world with kubelets. Elsewhere nothing shows when pods started.
+	hasPods bool
 }
 
 func newServer() *server {
@@ -107,6 +112,17 @@ func (c caller) List(_ context.Context, list client.ObjectList, options ...clien
 		for _, r := range c.server.revisions() {
 			list.Items = append(list.Items, *salted(r, c.salt).(*appsv1.ControllerRevision).DeepCopy())
 		}
+	case *metav1.PartialObjectMetadataList: // of the ReplicaSet that controls a pod
+		for _, rs := range c.server.sets() {
+			byName := asked.FieldSelector == nil || asked.FieldSelector.Matches(fields.Set{"metadata.name": rs.Name})
+			if byName && rs.Namespace == asked.Namespace && (asked.LabelSelector == nil || asked.LabelSelector.Matches(labels.Set(rs.Labels))) {
+				list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: rs.ObjectMeta})
+			}
+		}
+	case *corev1.PodList:
+		for _, pod := range c.server.pods() {
+			list.Items = append(list.Items, *pod.DeepCopy())
+		}
 	default:
 		return fmt.Errorf("the histories list no %T", list)
 	}
@@ -170,8 +186,11 @@ func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 	if rollout, ok := o.(*unstructured.Unstructured); ok { // its status is written by itself
 		rollout.Object["status"] = old.DeepCopyObject().(*unstructured.Unstructured).Object["status"]
 	}
-	if set, ok := o.(*appsv1.StatefulSet); ok {
-		set.Status = old.(*appsv1.StatefulSet).Status
+	switch o := o.(type) { // so it is with these
+	case *appsv1.StatefulSet:
+		o.Status = old.(*appsv1.StatefulSet).Status
+	case *appsv1.DaemonSet:
+		o.Status = old.(*appsv1.DaemonSet).Status
 	}
 	o.SetManagedFields(old.GetManagedFields())
 	o.SetGeneration(old.GetGeneration())
@@ -190,6 +209,12 @@ func hasNewSpec(old, now client.Object) bool {
 	}
 	if set, ok := old.(*appsv1.StatefulSet); ok {
 		return !apiequality.Semantic.DeepEqual(set.Spec, now.(*appsv1.StatefulSet).Spec)
+	}
+	if set, ok := old.(*appsv1.DaemonSet); ok {
+		return !apiequality.Semantic.DeepEqual(set.Spec, now.(*appsv1.DaemonSet).Spec)
+	}
+	if job, ok := old.(*batchv1.CronJob); ok {
+		return !apiequality.Semantic.DeepEqual(job.Spec, now.(*batchv1.CronJob).Spec)
 	}
 	before, ok := old.(*appsv1.Deployment)
 	after, _ := now.(*appsv1.Deployment)
@@ -307,8 +332,11 @@ func (s *server) store(writer string, old, o client.Object) {
 // managed are the fields of an object whose writers Lockstep reads, with their values.
 func managed(o client.Object) map[string]string {
 	switch o.(type) {
-	case *appsv1.Deployment, *appsv1.StatefulSet, *unstructured.Unstructured:
-		return map[string]string{settings.Reload: o.GetAnnotations()[settings.Reload], settings.Inputs: noted(o, settings.Inputs), "template": noted(o, "edited")}
+	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.CronJob, *unstructured.Unstructured:
+		template := noted(o, "edited") + noted(o, references) + noted(o, container)
+		return map[string]string{settings.Reload: o.GetAnnotations()[settings.Reload], settings.Inputs: noted(o, settings.Inputs), "template": template}
+	case *corev1.Pod:
+		return nil
 	}
 	return map[string]string{"data": ""}
 }
@@ -320,6 +348,10 @@ func noted(o client.Object, key string) string {
 		return o.Spec.Template.Annotations[key]
 	case *appsv1.StatefulSet:
 		return o.Spec.Template.Annotations[key]
+	case *appsv1.DaemonSet:
+		return o.Spec.Template.Annotations[key]
+	case *batchv1.CronJob:
+		return o.Spec.JobTemplate.Spec.Template.Annotations[key]
 	}
 	text, _, _ := unstructured.NestedString(o.(*unstructured.Unstructured).Object, "spec", "template", "metadata", "annotations", key)
 	return text
@@ -341,7 +373,9 @@ func manage(writer string, old, o client.Object) {
 			}
 		}
 	}
-	times[writer] = now()
+	if !onlyRemoves(old, o) {
+		times[writer] = now()
+	}
 	for field, value := range values {
 		if before == nil || before[field] != value {
 			owners[field] = writer
@@ -358,6 +392,20 @@ func manage(writer string, old, o client.Object) {
 		entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:all":{` + strings.Join(owned, ",") + `}}`)})
 	}
 	o.SetManagedFields(entries)
+}
+
+// onlyRemoves: a write that only removes keys of a source leaves no time.
+func onlyRemoves(old, o client.Object) bool {
+	before, after := dataOf(old), dataOf(o)
+	if before == nil || len(after) >= len(before) {
+		return false
+	}
+	for key, value := range after {
+		if before[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func fieldText(field string) string { return `"f:` + field + `":` }

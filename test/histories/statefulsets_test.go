@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,9 @@ type statefulSets struct {
 	*agenda
 
 	queued bool
+	// counts counts the pods of a revision, those that have started, and all; nil for a StatefulSet
+	// without any.
+	counts func(hash string) (of, started, all int32)
 }
 
 const statefulSetController = "kube-controller-manager"
@@ -33,6 +37,9 @@ func asStatefulSet(d *appsv1.Deployment) *appsv1.StatefulSet {
 	o := &appsv1.StatefulSet{ObjectMeta: *d.ObjectMeta.DeepCopy()}
 	spec := d.Spec.DeepCopy()
 	o.Spec = appsv1.StatefulSetSpec{Replicas: spec.Replicas, Selector: spec.Selector, Template: spec.Template, RevisionHistoryLimit: spec.RevisionHistoryLimit}
+	if d.Annotations[byHand] == "true" {
+		o.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	}
 	return o
 }
 
@@ -52,7 +59,7 @@ func (c *statefulSets) see(writer string, _, now client.Object) {
 
 func (c *statefulSets) isObserved() bool {
 	o, ok := c.objects[nameIn(&appsv1.StatefulSet{}, namespace, testkit.Web)].(*appsv1.StatefulSet)
-	return !ok || !c.queued && o.Status.ObservedGeneration == o.Generation && o.Status.CurrentRevision == o.Status.UpdateRevision
+	return !ok || !c.queued && o.Status.ObservedGeneration == o.Generation && (c.counts != nil || o.Status.CurrentRevision == o.Status.UpdateRevision)
 }
 
 // sync names the revision that pods are made from. The next time all pods are of it.
@@ -61,12 +68,20 @@ func (c *statefulSets) sync() {
 	if !ok {
 		return
 	}
-	o, name := stored.DeepCopy(), c.revise(stored)
+	o, name := stored.DeepCopy(), c.revise(stored, kube.StatefulSet())
 	s, wanted := &o.Status, *o.Spec.Replicas
 	isDone := s.UpdateRevision == name || s.UpdateRevision == "" || wanted == 0
 	s.ObservedGeneration, s.UpdateRevision, s.Replicas, s.AvailableReplicas, s.UpdatedReplicas = o.Generation, name, wanted, wanted, 0
 	if isDone {
 		s.CurrentRevision, s.UpdatedReplicas = name, wanted
+	}
+	if c.counts != nil {
+		var of int32
+		of, s.AvailableReplicas, s.Replicas = c.counts(name[strings.LastIndex(name, "-")+1:])
+		if s.UpdatedReplicas = of; of == s.Replicas && of == wanted {
+			s.CurrentRevision = name
+		}
+		isDone = true // the next pod brings it here again
 	}
 	if !apiequality.Semantic.DeepEqual(*s, stored.Status) {
 		c.store(statefulSetController, stored, o)
@@ -77,8 +92,9 @@ func (c *statefulSets) sync() {
 }
 
 // revise makes the revision of the template the newest, and returns its name.
-func (c *statefulSets) revise(o *appsv1.StatefulSet) string {
-	owner := []metav1.OwnerReference{*metav1.NewControllerRef(o, kube.StatefulSet().GroupVersionKind)}
+func (c *server) revise(o client.Object, kind kube.Kind) string {
+	owner := []metav1.OwnerReference{*metav1.NewControllerRef(o, kind.GroupVersionKind)}
+	d := asDeployment(o)
 	for _, r := range c.revisions() {
 		if metav1.GetControllerOf(r) == nil {
 			adopted := r.DeepCopy()
@@ -89,8 +105,8 @@ func (c *statefulSets) revise(o *appsv1.StatefulSet) string {
 	found, next := c.revisionOf(o)
 	switch {
 	case found == nil:
-		found = &appsv1.ControllerRevision{Revision: next, Data: runtime.RawExtension{Raw: revisionData(&o.Spec.Template)}}
-		found.Namespace, found.Name, found.Labels, found.OwnerReferences = o.Namespace, o.Name+"-"+hashOf(fromStatefulSet(o)), maps.Clone(o.Spec.Template.Labels), owner
+		found = &appsv1.ControllerRevision{Revision: next, Data: runtime.RawExtension{Raw: revisionData(&d.Spec.Template)}}
+		found.Namespace, found.Name, found.Labels, found.OwnerReferences = d.Namespace, d.Name+"-"+hashOf(d), maps.Clone(d.Spec.Template.Labels), owner
 		if err := c.as(statefulSetController).Create(nil, found); err != nil { //nolint:staticcheck // the small server needs no context
 			panic(err)
 		}
@@ -100,6 +116,46 @@ func (c *statefulSets) revise(o *appsv1.StatefulSet) string {
 		c.store(statefulSetController, found, again)
 	}
 	return found.Name
+}
+
+// daemonSets does what the DaemonSet controller does: it makes a revision of a new template, gives
+// an old one that is used again the highest number, and counts pods.
+type daemonSets struct {
+	*server
+	*agenda
+
+	queued bool
+	counts func(hash string) (of, started, all int32)
+}
+
+func (c *daemonSets) see(writer string, _, now client.Object) {
+	if _, ok := now.(*appsv1.DaemonSet); ok && writer != statefulSetController {
+		c.soonOnce(&c.queued, c.sync)
+	}
+}
+
+func (c *daemonSets) stored() *appsv1.DaemonSet {
+	o, _ := c.objects[nameIn(&appsv1.DaemonSet{}, namespace, testkit.Web)].(*appsv1.DaemonSet)
+	return o
+}
+
+func (c *daemonSets) isObserved() bool {
+	o := c.stored()
+	return o == nil || !c.queued && o.Status.ObservedGeneration == o.Generation
+}
+
+func (c *daemonSets) sync() {
+	stored := c.stored()
+	if stored == nil {
+		return
+	}
+	o, name := stored.DeepCopy(), c.revise(stored, kube.DaemonSet())
+	s := &o.Status
+	s.ObservedGeneration, s.DesiredNumberScheduled = o.Generation, nodes
+	s.UpdatedNumberScheduled, s.NumberAvailable, s.CurrentNumberScheduled = c.counts(name[strings.LastIndex(name, "-")+1:])
+	if !apiequality.Semantic.DeepEqual(*s, stored.Status) {
+		c.store(statefulSetController, stored, o)
+	}
 }
 
 // revisions are the ControllerRevisions, the newest first.
@@ -116,8 +172,8 @@ func (s *server) revisions() []*appsv1.ControllerRevision {
 
 // revisionOf is the revision of the template, nil when there is none, and the number that
 // it gets.
-func (s *server) revisionOf(o *appsv1.StatefulSet) (found *appsv1.ControllerRevision, next int64) {
-	text := templateText(fromStatefulSet(o))
+func (s *server) revisionOf(o client.Object) (found *appsv1.ControllerRevision, next int64) {
+	text := templateText(asDeployment(o))
 	for _, r := range s.revisions() {
 		if templateText(storedIn(r)) == text {
 			found = r

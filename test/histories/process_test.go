@@ -328,6 +328,15 @@ func (p *process) read(o client.Object) client.Object {
 	return o
 }
 
+// Reread is the workload as the server has it now.
+func (p *process) Reread(ctx context.Context, w *kube.Workload) (*kube.Workload, error) {
+	o := p.kind.NewObject()
+	if err := p.client.Get(ctx, client.ObjectKey{Namespace: w.Key.Namespace, Name: w.Key.Name}, o); err != nil {
+		return nil, err
+	}
+	return kube.SlimWorkload(p.kind, p.read(o), settings.Native{})
+}
+
 // switches reads the kill switch, if the ConfigMap is it, or one that is listed. It wakes all
 // workloads.
 func (p *process) switches(o client.Object, gone bool) {

@@ -1,7 +1,6 @@
 package reload_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -21,29 +20,36 @@ import (
 // disturb changes something at an interval until the returned function is called.
 func (s *stage) disturb(t testing.TB, every time.Duration, patch func(turn int) (client.Object, string)) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	return s.repeat(t, every, func(turn int) {
+		o, body := patch(turn)
+		o.SetNamespace(s.Namespace)
+		if err := s.Client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(body))); err != nil && t.Context().Err() == nil {
+			t.Errorf("disturb: %v", err)
+		}
+	})
+}
+
+// repeat does something at an interval until the returned function is called, or the test ends.
+func (s *stage) repeat(t testing.TB, every time.Duration, do func(turn int)) (stop func()) {
+	t.Helper()
+	over := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for turn := 0; ; turn++ {
-			o, body := patch(turn)
-			o.SetNamespace(s.Namespace)
-			if err := s.Client.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(body))); err != nil && ctx.Err() == nil {
-				t.Errorf("disturb: %v", err)
-				return
-			}
+		for turn := 0; t.Context().Err() == nil; turn++ {
+			do(turn)
 			select {
-			case <-ctx.Done():
+			case <-over:
 				return
 			case <-tick.C:
 			}
 		}
 	})
-	end := func() {
-		cancel()
+	end := sync.OnceFunc(func() {
+		close(over)
 		group.Wait()
-	}
+	})
 	t.Cleanup(end)
 	return end
 }

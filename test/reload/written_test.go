@@ -10,11 +10,13 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -181,31 +183,80 @@ func (s *stage) undoVariable(t testing.TB, name string) {
 	}
 }
 
-// TestConflictIsANewDecision: whoever writes the Deployment all the time makes our
-// patch fail, and is neither overwritten nor a reason for a second rollout.
+// contested is a stage with a Deployment that is on record, whose patches a test can come before,
+// and its metrics.
+func contested(t testing.TB) (s *stage, between *testkit.Between, metric func(result string) int) {
+	t.Helper()
+	s = newStage(t, simple())
+	between = testkit.NewBetween(t, s.World, "deployments/web")
+	address := freeAddress(t)
+	inprocess.StartControllerAs(t, s.World, between.Kubeconfig, "--quiet", testkit.Quiet, "--metrics-addr", address).AwaitReady(t, true)
+	s.witness.AwaitKnown(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	return s, between, func(result string) int {
+		t.Helper()
+		return int(value(t, scrape(t, address), `lockstep_reloads_total{kind="Deployment",namespace="`+s.Namespace+`",reason="ReloadFailed",result="`+result+`"}`))
+	}
+}
+
+// write patches the Deployment from wherever a test does it, also while a request is held up.
+func (s *stage) write(t testing.TB, body string) {
+	t.Helper()
+	d := testkit.Deployment("web", "", "")
+	d.Namespace = s.Namespace
+	if err := s.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(body))); err != nil && t.Context().Err() == nil {
+		t.Errorf("write the Deployment: %v", err)
+	}
+}
+
+// label writes a label of the Deployment, which Lockstep doesn't decide on.
+func (s *stage) label(t testing.TB, value string) {
+	t.Helper()
+	s.write(t, fmt.Sprintf(`{"metadata":{"labels":{"operator":%q}}}`, value))
+}
+
+// TestConflictIsANewDecision: another client that writes the Deployment before our patch makes it
+// fail, and is neither overwritten nor a reason for a second rollout. A write that nothing was
+// decided on costs another patch, any other one another decision.
 func TestConflictIsANewDecision(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, simple())
-	_, metric := s.runMeasured(t)
-	s.awaitKnown(t, deploy, "web", "configmap/app")
-	conflicts := `lockstep_reloads_total{kind="Deployment",namespace="` + s.Namespace + `",reason="ReloadFailed",result="conflict"}`
-	// A writer who never ends may win every time on a busy machine, so this one ends
-	// with our first conflict, or else with the rollout.
-	for turn := 1; turn <= 3; turn++ {
-		before := metric(conflicts)
-		stop := s.disturb(t, 15*time.Millisecond, func(turn int) (client.Object, string) {
-			d := testkit.Deployment("web", "", "")
-			return d, fmt.Sprintf(`{"metadata":{"labels":{"turn":"%d"}}}`, turn)
+	s, between, metric := contested(t)
+	for turn, writes := range []int{
+		1, // the second patch gets through
+		4, // so does the last one of a decision
+		6, // it takes another decision
+	} {
+		before := metric("conflict")
+		between.Before(func(patch int) {
+			if patch <= writes {
+				s.label(t, fmt.Sprintf("%d-%d", turn, patch))
+			}
 		})
 		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
-		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-			failed, rollouts := metric(conflicts), s.rollouts(t, web)
-			return failed > before || rollouts == turn, fmt.Sprintf("%v conflicts and %d rollouts, want more than %v or %d", failed, rollouts, before, turn)
-		})
-		stop()
-		s.awaitRollouts(t, web, turn)
+		s.awaitRollouts(t, web, turn+1)
+		// The Deployment controller may come between too.
+		if got := metric("conflict") - before; got < writes || got != between.Passed()-1 {
+			t.Errorf("%d conflicts in %d patches, want at least %d, and one patch without", got, between.Passed(), writes)
+		}
 	}
 	s.checkRollouts(t, "three changes beside another writer", 3, web)
+
+	// A user forbids the change after the decision.
+	before := metric("conflict")
+	between.Before(func(patch int) {
+		if patch == 1 {
+			s.write(t, fmt.Sprintf(`{"metadata":{"annotations":{%q:"release freeze"}}}`, settings.Hold))
+		}
+	})
+	s.change(t, "configmap/app", "{data: {key: held}}")
+	s.AwaitEvent(t, "web", "Held", "release freeze")
+	s.checkRollouts(t, "a hold before the patch", 3, web)
+	if got := metric("conflict") - before; got == 0 {
+		t.Error("no conflict, although the patch of the earlier decision comes too late")
+	}
+	between.Before(nil)
+	s.annotate(t, web, settings.Hold)
+	s.awaitRollouts(t, web, 4)
 
 	// A person's template written while the change waits delivers it.
 	s.annotate(t, web, settings.Quiet, "1m")
@@ -213,7 +264,79 @@ func TestConflictIsANewDecision(t *testing.T) {
 	s.change(t, web, "{spec: {template: {metadata: {labels: {release: second}}}}}")
 	s.awaitKnown(t, deploy, "web", versionOf("four"))
 	s.annotate(t, web, settings.Quiet, testkit.Quiet)
-	s.checkRollouts(t, "the person's own rollout loads it", 4, web)
+	s.checkRollouts(t, "the person's own rollout loads it", 5, web)
+	if got := metric("failure"); got != 0 {
+		t.Errorf("%d failures are counted, want none", got)
+	}
+}
+
+// TestWriterWhoAlwaysComesFirst: nothing gets through beside a client that writes the Deployment
+// before every patch. Lockstep reports that, and delivers the change once when the client ends.
+func TestWriterWhoAlwaysComesFirst(t *testing.T) {
+	t.Parallel()
+	s, between, metric := contested(t)
+	between.Before(func(patch int) { s.label(t, fmt.Sprint(patch)) })
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.AwaitEvent(t, "web", "Warning ReloadFailed", "other clients wrote the workload during each of the last 7 attempts")
+	s.awaitKnown(t, deploy, "web", "ReloadFailed")
+	if said := s.command(t, "explain", web, "--own-namespace", s.Own); !strings.Contains(said, "ReloadFailed") {
+		t.Errorf("explain doesn't report the failure:\n%s", said)
+	}
+	// Six decisions were sent five times before the one that is reported.
+	if conflicts, failures := metric("conflict"), metric("failure"); conflicts < 6*5 || failures < 1 {
+		t.Errorf("%d conflicts and %d failures, want at least 30 and 1", conflicts, failures)
+	}
+	s.checkRollouts(t, "nothing gets through", 0, web)
+	between.Before(nil)
+	s.awaitRollouts(t, web, 1)
+	s.checkRollouts(t, "delivered once", 1, web)
+	if got := between.Passed(); got != 1 {
+		t.Errorf("%d patches without a conflict, want 1", got)
+	}
+}
+
+// TestWriterWithoutEnd: a change is delivered once, in a bounded number of patches, beside an
+// operator that writes the Deployment for ever, whatever part of it.
+func TestWriterWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(t testing.TB, s *stage, turn int){
+		"Labels": func(t testing.TB, s *stage, turn int) { s.label(t, fmt.Sprint(turn)) },
+		"Annotations": func(t testing.TB, s *stage, turn int) {
+			s.write(t, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/seen":"%d"}}}`, turn))
+		},
+		"Spec": func(t testing.TB, s *stage, turn int) {
+			s.write(t, fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, 10+turn%5))
+		},
+		"Status": func(t testing.TB, s *stage, turn int) {
+			d := testkit.Deployment("web", "", "")
+			d.Namespace = s.Namespace
+			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"Operator","status":"True","message":"%d"}]}}`, turn)
+			if err := s.Client.Status().Patch(t.Context(), d, client.RawPatch(types.StrategicMergePatchType, []byte(body))); err != nil && t.Context().Err() == nil {
+				t.Errorf("write the status: %v", err)
+			}
+		},
+	} {
+		for _, every := range []time.Duration{time.Second, 100 * time.Millisecond} {
+			t.Run(name+"/"+every.String(), func(t *testing.T) {
+				t.Parallel()
+				s, between, metric := contested(t)
+				turns := 0
+				stop := s.repeat(t, every, func(turn int) { write(t, s, turn); turns++ })
+				between.Before(nil)
+				for change := 1; change <= 3; change++ {
+					s.change(t, "configmap/app", fmt.Sprintf("{data: {key: change-%d}}", change))
+					s.awaitRollouts(t, web, change)
+				}
+				s.checkRollouts(t, "three changes beside an operator that doesn't end", 3, web)
+				stop()
+				t.Logf("%d patches and %d conflicts for three changes beside %d writes", between.Passed(), metric("conflict"), turns)
+				// With more, Lockstep would have reported it.
+				if between.Passed() > 3*7*5 || metric("failure") > 0 {
+					t.Errorf("%d patches and %d failures for three changes", between.Passed(), metric("failure"))
+				}
+			})
+		}
+	}
 }
 
 // versionOf is how the record writes the version of a ConfigMap with one key.

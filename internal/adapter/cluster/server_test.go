@@ -79,6 +79,49 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	})
 }
 
+// TestReread: what the watch can't have brought yet is read with the permission to list, in the
+// same form, so that only what was written differs.
+func TestReread(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	account := labtest.NewAccount(t, w.Cluster, w.Namespace)
+	account.Allow(t,
+		labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"list", "watch"}},
+		labtest.Rule{Groups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch"}})
+	c := startCache(t, w, account.Kubeconfig)
+	web := deploymentKey(w.Namespace, testkit.Web)
+	// The Deployment controller may still write its status.
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		before, known := c.Workload(web)
+		if !known {
+			return false, "the cache doesn't hold the workload"
+		}
+		w.Patch(t, w.Deployment(t, testkit.Web), testkit.Web, fmt.Sprintf(`{"metadata":{"labels":{"after":%q}}}`, before.ResourceVersion))
+		later, err := c.Reread(t.Context(), before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rebased, holds := before.Rebased(later)
+		return holds && rebased.ResourceVersion != before.ResourceVersion, fmt.Sprintf("after a label, the decision holds: %t; read again as %+v, watched as %+v", holds, later, before)
+	})
+	before, _ := c.Workload(web)
+	w.Annotate(t, testkit.Web, settings.Hold, "incident")
+	later, err := c.Reread(t.Context(), before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, holds := before.Rebased(later); holds {
+		t.Errorf("the decision holds after a user has forbidden it: %+v", later)
+	}
+	if err := w.Client.Delete(t.Context(), w.Deployment(t, testkit.Web)); err != nil {
+		t.Fatal(err)
+	}
+	if later, err := c.Reread(t.Context(), before); err == nil {
+		t.Errorf("a deleted workload is read as %+v", later)
+	}
+}
+
 func TestCacheKnowsWhatItMayNotRead(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)

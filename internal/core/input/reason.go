@@ -144,7 +144,7 @@ const (
 	Reloaded Reason = "Reloaded"
 	// WouldReload: observe mode; the workload would have been rolled out.
 	WouldReload Reason = "WouldReload"
-	// ReloadFailed: the API server refused the change.
+	// ReloadFailed: the API server refused the change, or other clients always write first.
 	ReloadFailed Reason = "ReloadFailed"
 )
 
@@ -250,7 +250,7 @@ func FollowExplanations() []Explanation {
 		{ReloadOff, "The workload requests ConfigMaps or Secrets, and the controller runs without following them."},
 		{KindOff, "The workload requests to be followed, and the controller runs without its kind. The controller neither reads nor changes such workloads, and keeps their records."},
 		{WouldReload, "Observe mode: Lockstep would have started a rollout."},
-		{ReloadFailed, "The API server refused the change, and Lockstep tries again. If an admission policy denied it, the message starts with the policy's message, and Lockstep tries again every half hour."},
+		{ReloadFailed, "The API server refused the change, or other clients wrote the workload during seven attempts in a row, and Lockstep tries again. If an admission policy denied it, the message starts with the policy's message, and Lockstep tries again every half hour."},
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 	switch {
 	case err != nil:
 	case d.Verb == RollOut:
-		o.rolledOut, err = r.Roller.RollOut(ctx, w, order)
+		o.rolledOut, err = r.rollOut(ctx, w, order)
 		o.from = w.Origin(o.rolledOut.At)
 		entry.Again = in.Gates.Again
 	case d.Verb == Refresh:
@@ -53,6 +53,9 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		entry, err = r.beginEviction(ctx, w, o.begun(in.Entry), d)
 	case d.Verb == Evict && d.Eviction.Victim != nil:
 		recheck, err = r.evict(ctx, *d.Eviction.Victim, d.Recheck)
+	}
+	if d.isOvertaken(err) {
+		err = r.overtaken(w.Key, err)
 	}
 	if err == nil && d.begins() {
 		for _, c := range changesOf(d.Due) {

@@ -1,48 +1,62 @@
 package rollouts
 
 import (
-	"sync"
+	"context"
+	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Most conflicts are with a controller's status write, and end with the next watch event.
-// If one doesn't end, the watch isn't delivering events.
-const firstConflict, longestConflict = 200 * time.Millisecond, time.Minute
+const (
+	// mostPatches is how often one decision is sent. A second one nearly always gets through.
+	mostPatches = 5
+	// Most conflicts are with a controller's status write, and end with the next watch event. The
+	// pauses between attempts grow, because each costs the API server several requests.
+	firstConflict, longestConflict = 200 * time.Millisecond, time.Minute
+	// silentConflicts is how many attempts in a row may fail before users are notified.
+	silentConflicts = 6
+)
 
-// conflicts paces the attempts on workloads that change before our write. The pauses grow
-// only while the cache shows the same version: with that version, the next attempt fails
-// too.
-type conflicts struct {
-	mu       sync.Mutex
-	pauses   workqueue.TypedRateLimiter[kube.Key]
-	versions map[kube.Key]string
+// newConflicts paces and counts the attempts in a row that other clients' writes made fail.
+func newConflicts() workqueue.TypedRateLimiter[kube.Key] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](firstConflict, longestConflict)
 }
 
-func newConflicts() *conflicts {
-	return &conflicts{
-		pauses:   workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](firstConflict, longestConflict),
-		versions: map[kube.Key]string{},
+// rollOut delivers the order. The API server refuses the patch of an object that was written
+// since the decision, whatever was written: a label, or a status that Lockstep doesn't use. While
+// the decision holds, the patch is sent again at once. Beside a client that writes all the time,
+// waiting for the watch would only lead to the next conflict.
+func (r *Reconciler) rollOut(ctx context.Context, w *kube.Workload, order input.Order) (kube.RolledOut, error) {
+	out, err := r.Roller.RollOut(ctx, w, order)
+	for range mostPatches - 1 {
+		if !apierrors.IsConflict(err) {
+			break
+		}
+		later, unread := r.Cluster.Reread(ctx, w)
+		if _, stopped := r.stopped(w.Key.Namespace); stopped || unread != nil {
+			break
+		}
+		rebased, holds := w.Rebased(later)
+		if !holds {
+			break
+		}
+		r.metrics.countConflict(w)
+		w = rebased
+		out, err = r.Roller.RollOut(ctx, w, order)
 	}
+	return out, err
 }
 
-// pause is how long to wait after an attempt that was decided on this copy.
-func (c *conflicts) pause(w *kube.Workload) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if version := w.Target.ResourceVersion; c.versions[w.Key] != version {
-		c.pauses.Forget(w.Key)
-		c.versions[w.Key] = version
+// overtaken makes a failure of the conflicts that don't end. It doesn't wrap the last one, which
+// is no reason to be silent about it any more.
+func (r *Reconciler) overtaken(key kube.Key, err error) error {
+	if r.conflicts.NumRequeues(key) < silentConflicts {
+		return err
 	}
-	return c.pauses.When(w.Key)
-}
-
-func (c *conflicts) forget(key kube.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pauses.Forget(key)
-	delete(c.versions, key)
+	return fmt.Errorf("other clients wrote the workload during each of the last %d attempts, and Lockstep keeps trying: %v", silentConflicts+1, err) //nolint:errorlint // see above
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -31,6 +32,8 @@ type Cluster interface {
 	Lists(kube.Key) bool
 	// KnowsNamespaces reports whether the namespace defaults are known.
 	KnowsNamespaces() bool
+	// Reread reads a workload from the API server, because the watch may be late.
+	Reread(context.Context, *kube.Workload) (*kube.Workload, error)
 	// LacksNamespace reports whether the namespace is certainly gone, or on its way.
 	LacksNamespace(name string) bool
 	Progress
@@ -127,6 +130,6 @@ type Reconciler struct {
 	gatherer  *Gatherer
 	metrics   *metrics
 	reported  *reported
-	conflicts *conflicts
+	conflicts workqueue.TypedRateLimiter[kube.Key]
 	spreads   *spreads
 }

@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	if err != nil {
 		return r.failed(got.Workload, d, err)
 	}
-	r.conflicts.forget(key)
+	r.conflicts.Forget(key)
 	if d.AwaitsStatus || got.Observation.AwaitsStatus {
 		r.Cluster.Await(got.Workload)
 	}
@@ -134,7 +134,7 @@ func (in Observation) knowsNothing() bool {
 func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Result, error) {
 	if d.isOvertaken(err) {
 		r.metrics.countConflict(w)
-		return ctrl.Result{RequeueAfter: r.conflicts.pause(w)}, nil
+		return ctrl.Result{RequeueAfter: r.conflicts.When(w.Key)}, nil
 	}
 	r.metrics.countFailure(w)
 	if now := (lastReport{input.ReloadFailed, err.Error()}); r.reported.replace(w.Key, now) != now {
@@ -254,7 +254,7 @@ func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
 // the selector, its entry stays, and reports start again when it is back.
 func (r *Reconciler) forgetGone(key kube.Key) (time.Duration, error) {
 	r.reported.forget(key)
-	r.conflicts.forget(key)
+	r.conflicts.Forget(key)
 	r.spreads.report(key, nil, false)
 	for _, family := range r.Families {
 		family.Drop(key)

@@ -3,6 +3,7 @@ package rollouts
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,11 @@ type scene struct {
 	kept     int     // how often room was kept and not given back
 
 	moved    []input.Order
+	sent     []string // the resource version of each patch
+	rereads  int
+	change   func(later *kube.Workload) // by another client, before the workload is read again
+	unread   error                      // of that read
+	stopped  bool
 	secured  int // how much room was kept when the last patch was sent
 	entry    *record.Entry
 	recorded int
@@ -100,7 +106,20 @@ func (s *scene) PutNow(_ context.Context, key kube.Key, e record.Entry) (time.Ti
 	return now, s.Put(key, e)
 }
 
-func (s *scene) RollOut(_ context.Context, _ *kube.Workload, o input.Order) (kube.RolledOut, error) {
+// Reread is the workload at the next version, after the change.
+func (s *scene) Reread(context.Context, *kube.Workload) (*kube.Workload, error) {
+	if s.change == nil {
+		return nil, errors.New("not read again in this test")
+	}
+	later := *s.workload
+	s.rereads++
+	later.ResourceVersion, later.Target.ResourceVersion = strconv.Itoa(s.rereads), strconv.Itoa(s.rereads)
+	s.change(&later)
+	return &later, s.unread
+}
+
+func (s *scene) RollOut(_ context.Context, w *kube.Workload, o input.Order) (kube.RolledOut, error) {
+	s.sent = append(s.sent, w.Target.ResourceVersion)
 	if len(s.answers) > 0 {
 		answer := s.answers[0]
 		s.answers = s.answers[1:]
@@ -199,7 +218,7 @@ func TestConflictLeadsToANewDecision(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Pending: record.Pending{PendingSince: ago(time.Hour), DelaySince: ago(time.Hour)}, Inputs: map[input.ID]record.Delivered{app: {Version: v1, Due: v2.Short()}}}
-	s.answers = []error{apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))}
+	s.answers = []error{writtenMeanwhile()}
 	loop := s.loop()
 	result, err := loop.Reconcile(t.Context(), s.workload.Key)
 	if err != nil || result.RequeueAfter <= 0 {
@@ -219,39 +238,96 @@ func TestConflictLeadsToANewDecision(t *testing.T) {
 	}
 }
 
-// TestConflictsAreSpacedOut: most are over with the next event of the watch. While it
-// brings none, each attempt is as vain as the last; a success or news begins anew.
+// writtenMeanwhile is the API server's answer to a patch of an older version.
+func writtenMeanwhile() error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))
+}
+
+// TestConflictsAreSpacedOut: most are over with the next event of the watch. Those that don't
+// end are reported once, as long as they last, and the queue paces them from then on.
 func TestConflictsAreSpacedOut(t *testing.T) {
 	t.Parallel()
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
 	s := newScene()
 	loop := s.loop()
-	waits := func(answers ...error) []string {
-		s.answers = answers
-		var all []string
-		for range answers {
-			result, err := loop.Reconcile(t.Context(), web("web"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, result.RequeueAfter.String())
+	attempt := func(answer error) string {
+		s.answers = []error{answer}
+		result, err := loop.Reconcile(t.Context(), web("web"))
+		if err != nil {
+			return err.Error()
 		}
-		return all
+		return result.RequeueAfter.String()
 	}
-	first := waits(conflict, conflict, gone, conflict, conflict, conflict, conflict, conflict, conflict, conflict)
-	if diff := cmp.Diff([]string{"200ms", "400ms", "800ms", "1.6s", "3.2s", "6.4s", "12.8s", "25.6s", "51.2s", "1m0s"}, first); diff != "" {
-		t.Errorf("waits (-want +got)\n%s", diff)
+	const failure = `roll deployment/web in namespace shop: other clients wrote the workload during each of the last 7 attempts, and Lockstep keeps trying: Operation cannot be fulfilled on deployments "web": written meanwhile`
+	for i, want := range []string{"200ms", "400ms", "800ms", "1.6s", "3.2s", "6.4s", failure, failure} {
+		answer := writtenMeanwhile()
+		if i == 2 {
+			answer = gone
+		}
+		if got := attempt(answer); got != want {
+			t.Errorf("attempt %d: %s, want %s", i+1, got, want)
+		}
 	}
-	if diff := cmp.Diff([]string{"0s", "200ms"}, waits(nil, conflict)); diff != "" {
-		t.Errorf("waits after a success (-want +got)\n%s", diff)
+	if len(s.told) != 1 || s.told[0].Reason != string(input.ReloadFailed) || !strings.Contains(s.told[0].Note, "other clients wrote the workload") {
+		t.Errorf("told %+v, want once that the workload can't be rolled out, and why", s.told)
 	}
-	s.workload.Target.ResourceVersion = "2"
-	if diff := cmp.Diff([]string{"200ms", "400ms"}, waits(conflict, conflict)); diff != "" {
-		t.Errorf("waits after news of the workload (-want +got)\n%s", diff)
+	if d := s.entry.Decision; d.Reason != input.ReloadFailed || !strings.Contains(d.Message, "other clients wrote the workload") {
+		t.Errorf("on record is %+v, want what explain and status report", d)
 	}
-	if got := s.metric(t, "lockstep_reloads_total", "conflict"); got != 13 {
-		t.Errorf("%v conflicts are counted, want 13", got)
+	conflicts, failures := s.metric(t, "lockstep_reloads_total", "conflict"), s.metric(t, "lockstep_reloads_total", "failure")
+	if conflicts != 6 || failures != 2 {
+		t.Errorf("%v conflicts and %v failures are counted, want 6 and 2", conflicts, failures)
+	}
+	if got := attempt(nil); got != "0s" || len(s.moved) != 1 || s.entry.Decision.Reason == input.ReloadFailed {
+		t.Errorf("after the last conflict: %s, moved %v, on record %+v", got, s.moved, s.entry.Decision)
+	}
+	s.findings = []input.Finding{due(app, time.Hour)}
+	if got := attempt(writtenMeanwhile()); got != "200ms" {
+		t.Errorf("after a success, a conflict waits %s, want 200ms", got)
+	}
+}
+
+// TestPatchIsSentAgainWhileTheDecisionHolds: beside a client that always writes the workload, the
+// patch is sent again for the current version, but only if nothing that was decided on changed.
+func TestPatchIsSentAgainWhileTheDecisionHolds(t *testing.T) {
+	t.Parallel()
+	always := make([]error, 20)
+	for i := range always {
+		always[i] = writtenMeanwhile()
+	}
+	cases := map[string]struct {
+		reason  string
+		answers []error
+		change  func(s *scene, later *kube.Workload)
+		sent    []string // resource versions of the patches
+		moved   int
+	}{
+		"SecondPatch": {"a label was written", always[:1], func(*scene, *kube.Workload) {}, []string{"", "1"}, 1},
+		"LastPatch":   {"one was written each time", always[:4], func(*scene, *kube.Workload) {}, []string{"", "1", "2", "3", "4"}, 1},
+		"NoEnd":       {"the API server isn't asked for ever", always, func(*scene, *kube.Workload) {}, []string{"", "1", "2", "3", "4"}, 0},
+		"Held": {"a user forbids the change", always[:1], func(_ *scene, later *kube.Workload) {
+			later.Annotations = map[string]string{settings.Reload: "auto", settings.Hold: "release"}
+		}, []string{""}, 0},
+		"Unreadable": {"what was written isn't known", always[:1], func(s *scene, _ *kube.Workload) { s.unread = errors.New("refused") }, []string{""}, 0},
+		"Stopped":    {"an operator stopped everything meanwhile", always[:1], func(s *scene, _ *kube.Workload) { s.stopped = true }, []string{""}, 0},
+		"Refused":    {"another answer isn't a conflict", []error{errors.New("quota exceeded")}, func(*scene, *kube.Workload) {}, []string{""}, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			s.answers = tc.answers
+			s.change = func(later *kube.Workload) { tc.change(s, later) }
+			d := s.dependencies()
+			d.Stopped = func(string) (string, bool) { return "incident", s.stopped }
+			_, _ = New(DefaultOptions(), d).Reconcile(t.Context(), web("web"))
+			if diff := cmp.Diff(tc.sent, s.sent); diff != "" || len(s.moved) != tc.moved {
+				t.Errorf("%s: rolled out %d times, want %d; versions of the patches (-want +got)\n%s", tc.reason, len(s.moved), tc.moved, diff)
+			}
+			if got := s.metric(t, "lockstep_reloads_total", "conflict"); name != "Refused" && int(got) != len(tc.sent)-tc.moved {
+				t.Errorf("%s: %v conflicts are counted, want %d", tc.reason, got, len(tc.sent)-tc.moved)
+			}
+		})
 	}
 }
 

@@ -43,6 +43,7 @@ func newDoctor(env Environment) *cobra.Command {
     annotations: invalid values and contradictions
     references to objects that don't exist
     containers that would run as root although runAsNonRoot forbids it
+    workloads without a readiness probe, whose failures Lockstep can't always see
     other reloaders on the same workloads
 
 It reads the controller's flags from its Deployment, and doesn't write anything. Of ConfigMaps and

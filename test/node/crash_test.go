@@ -18,21 +18,32 @@ import (
 // reaches all.
 func crashStopsTheSpread(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
+	crashStops(t, cluster, answers(8080), "--settle=1s")
+}
+
+// crashWithoutProbeStopsTheSpread: without a readiness probe, a pod is ready from the start of its
+// process until the kubelet has noticed its end, and again with each restart. The settle time is
+// longer than that, on a busy machine too.
+func crashWithoutProbeStopsTheSpread(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
+	crashStops(t, cluster, nil, "--settle=30s", "--rollout-timeout=20s")
+}
+
+func crashStops(t *testing.T, cluster *labtest.Cluster, readiness *corev1.Probe, flags ...string) {
+	t.Helper()
 	w := testkit.NewWorldOn(t, cluster)
 	names := []string{"a", "b", "c", "d", "e"}
 	w.Create(t, config("hello", "one"))
 	for _, name := range names {
 		d := application(map[string]string{settings.Reload: "auto", settings.Quiet: quiet.String()})
 		d.Name = name
-		// Without a probe, a pod is ready from the start of its process until the kubelet has
-		// noticed its end, which can take longer than the controller waits.
-		d.Spec.Template.Spec.Containers[0].ReadinessProbe = answers(8080)
+		d.Spec.Template.Spec.Containers[0].ReadinessProbe = readiness
 		labels := map[string]string{"app": name}
 		d.Spec.Selector.MatchLabels, d.Spec.Template.Labels = labels, labels
 		w.Create(t, d)
 	}
 	awaitComplete(t, w, names)
-	w.StartReady(t, "--settle=1s")
+	w.StartReady(t, flags...)
 	for _, name := range names {
 		w.AwaitRecord(t, name, "configmap/app")
 	}

@@ -46,6 +46,7 @@ func TestRealNode(t *testing.T) {
 	for name, play := range map[string]func(*testing.T, *labtest.Cluster){
 		"Reload":        reloadReachesEnvironmentAndFiles,
 		"Crash":         crashStopsTheSpread,
+		"CrashNoProbe":  crashWithoutProbeStopsTheSpread,
 		"Immutable":     immutableSourceKeepsItsCopy,
 		"Pull":          podPullsFromTheRegistry,
 		"FollowImage":   pushEndsInAPod,

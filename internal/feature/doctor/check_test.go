@@ -278,11 +278,24 @@ func TestDecide(t *testing.T) {
 		"ElsewhereTwin": {"and it is no second one", func(f *doctor.Facts) {
 			*f = doctor.Facts{Namespace: "nope", Others: doctor.Others{Installations: []string{"deployment/lockstep in namespace other"}}}
 		}, doctor.Reloaders, doctor.OK, nil},
-		"TwoOfUs":    {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "check whether that installation"}},
-		"OneOfUs":    {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
-		"NoWorlds":   {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
-		"AsRoot":     {"the value is named", func(f *doctor.Facts) { f.Workloads.AsRoot = []string{"pod/web-1 in namespace shop: container web"} }, doctor.Pods, doctor.Warning, []string{"1 container cannot start", "pod/web-1 in namespace shop: container web", "podSecurityContext and securityContext to null"}},
-		"PodsUnread": {"unknown is not healthy", func(f *doctor.Facts) { f.Workloads.PodsErr = forbidden("pods") }, doctor.Pods, doctor.Unknown, []string{"pods"}},
+		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "check whether that installation"}},
+		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
+		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
+		"AsRoot":   {"the value is named", func(f *doctor.Facts) { f.Workloads.AsRoot = []string{"pod/web-1 in namespace shop: container web"} }, doctor.Pods, doctor.Warning, []string{"1 container cannot start", "pod/web-1 in namespace shop: container web", "podSecurityContext and securityContext to null"}},
+		"Unprobed": {"it is named, and counted among the followed", func(f *doctor.Facts) { f.Workloads.All[0].Unprobed = true }, doctor.Probes, doctor.Warning, []string{"1 of 1 followed workload without a readiness probe", "deployment/web in namespace shop", "add a readiness probe"}},
+		"UnprobedAside": {"nobody asks to follow it", func(f *doctor.Facts) {
+			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "never"})
+			f.Workloads.All[0].Unprobed = true
+		}, doctor.Probes, doctor.OK, []string{"0 followed workloads checked"}},
+		"ManyUnprobed": {"a long list is cut", func(f *doctor.Facts) {
+			for range 30 {
+				w := workload(map[string]string{settings.Reload: "auto"})
+				w.Unprobed = true
+				f.Workloads.All = append(f.Workloads.All, w)
+			}
+		}, doctor.Probes, doctor.Warning, []string{"30 of 31 followed workloads", "and 10 more"}},
+		"ProbesUnread": {"unknown is not healthy", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Probes, doctor.Unknown, []string{"deployments"}},
+		"PodsUnread":   {"unknown is not healthy", func(f *doctor.Facts) { f.Workloads.PodsErr = forbidden("pods") }, doctor.Pods, doctor.Unknown, []string{"pods"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

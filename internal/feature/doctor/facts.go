@@ -216,6 +216,8 @@ type Workload struct {
 	// installation that rolled it out last.
 	Tools       []string
 	RolledOutBy string
+	// Unprobed is true when it keeps pods running of which no container has a readiness probe.
+	Unprobed bool
 }
 
 // time is the present by the API server's clock, if known.

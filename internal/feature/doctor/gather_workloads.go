@@ -126,8 +126,15 @@ func workloadOf(kind kube.Kind, o client.Object, words settings.Vocabulary, name
 	for _, container := range slices.Concat(template.Spec.Containers, template.Spec.InitContainers) {
 		w.Review.Containers = append(w.Review.Containers, container.Name)
 	}
+	w.Unprobed = !kind.StartsPods() && isUnprobed(template.Spec.Containers)
 	w.Review.Partial = kind.Lender(read) != kube.Key{}
 	return w, true
+}
+
+// isUnprobed reports whether no container has a readiness probe. Beside one with a probe, the others
+// are often helpers that don't need one. A borrowed template is empty here.
+func isUnprobed(containers []corev1.Container) bool {
+	return len(containers) > 0 && !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil })
 }
 
 // ours are the keys that begin like ours.

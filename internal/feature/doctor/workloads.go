@@ -213,6 +213,32 @@ func (w Workload) needs() map[input.ID]string {
 	return all
 }
 
+// checkProbes names the followed workloads whose failures are hard to see.
+func checkProbes(f Facts) Check {
+	if len(f.Workloads.Errs) > 0 && len(f.Workloads.All) == 0 {
+		return unread(Probes, f.Workloads.Errs[0])
+	}
+	c, followed := ok(Probes, ""), 0
+	for _, w := range f.Workloads.All {
+		if !w.isFollowed() && len(w.Intent.Images) == 0 {
+			continue
+		}
+		followed++
+		if w.Unprobed {
+			c.Details = append(c.Details, w.String())
+		}
+	}
+	c.Found = fmt.Sprintf("%s checked: none lacks a readiness probe", counted(followed, "followed workload"))
+	if len(c.Details) > 0 {
+		c.Result = Warning
+		c.Found = fmt.Sprintf("%d of %s without a readiness probe", len(c.Details), counted(followed, "followed workload"))
+		c.Do = "add a readiness probe: without one, a pod counts as ready as soon as its process has started, and a change that breaks the application isn't always stopped"
+	}
+	slices.Sort(c.Details)
+	c.Details = some(c.Details)
+	return f.partly(c)
+}
+
 func checkReloaders(f Facts) Check {
 	if len(f.Workloads.Errs) > 0 && len(f.Workloads.All) == 0 {
 		return unread(Reloaders, f.Workloads.Errs[0])

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -22,7 +23,11 @@ func TestRebased(t *testing.T) {
 		"Written":      {"when doesn't matter", func(w *Workload) { w.WrittenAt = at.Add(time.Minute) }, true},
 		"Hold":         {"a user forbids it", func(w *Workload) { w.Annotations = map[string]string{settings.Hold: "incident"} }, false},
 		"Template":     {"another writer's rollout may have delivered it", func(w *Workload) { w.templateSum[0]++ }, false},
-		"CameAndWent":  {"a template was written and taken back", func(w *Workload) { w.TemplateAt = at.Add(time.Second) }, false},
+		"Operator":     {"the template's author writes a label", func(w *Workload) { w.TemplateAt = at.Add(time.Second) }, true},
+		"Spec":         {"the template's author writes the rest of the spec, and the revision number shows that the template stayed", func(w *Workload) { w.TemplateAt, w.Target.Generation = at.Add(time.Second), 8 }, true},
+		"Unnumbered":   {"another client writes the rest of a StatefulSet's spec", func(w *Workload) { w.Revision, w.Target.Generation = 0, 8 }, true},
+		"CameAndWent":  {"a StatefulSet's template was written and taken back", func(w *Workload) { w.Revision, w.TemplateAt, w.Target.Generation = 0, at.Add(time.Second), 9 }, false},
+		"NotObserved":  {"its controller acts on the other write", func(w *Workload) { w.Status.Observed, w.Target.Generation = false, 8 }, true},
 		"Undone":       {"an undo takes the annotation from Lockstep", func(w *Workload) { w.RolledOutAt = time.Time{} }, false},
 		"Installation": {"another installation rolled it out", func(w *Workload) { w.RolledOutBy = "other" }, false},
 		"Revision":     {"another revision came and went", func(w *Workload) { w.Revision = 8 }, false},
@@ -38,7 +43,7 @@ func TestRebased(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &Workload{
-				Identity: Identity{UID: "1", ResourceVersion: "10"}, Replicas: 2, Revision: 7,
+				Identity: Identity{UID: "1", ResourceVersion: "10"}, Replicas: 2, Revision: 7, Status: Progress{Status: health.Status{Observed: true}},
 				TemplateObject: TemplateObject{
 					Target: Target{Name: "web", UID: "1", ResourceVersion: "10", Generation: 7}, WrittenAt: at, RolledOutAt: at, TemplateAt: at, TemplateBy: "helm",
 				},
@@ -46,7 +51,9 @@ func TestRebased(t *testing.T) {
 			}
 			later := *w
 			later.ResourceVersion, later.Target.ResourceVersion, later.WorkloadHistory = "11", "11", WorkloadHistory{}
-			tc.change(&later)
+			if tc.change(&later); later.Revision == 0 {
+				w.Revision = 0 // of a kind without numbers
+			}
 			rebased, holds := w.Rebased(&later)
 			if holds != tc.holds {
 				t.Errorf("%s: it holds: %t, want %t", tc.reason, holds, tc.holds)

@@ -84,7 +84,7 @@ func Explanations() []Explanation {
 		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets are valid and don't contradict each other, the controller can do what they request, the configured namespaces exist, and the controller watches every namespace in which a workload requests to be followed. The check names the rules in the table below, or a reason: `ReloadOff` if the controller doesn't follow ConfigMaps and Secrets, `KindOff` if it doesn't follow the workload's kind, `StrategyOff` if it doesn't evict and refresh pods. It doesn't read admission policies: a workload in a namespace of the chart value `admissionPolicy.deniedNamespaces` passes, although Lockstep can't roll it out."},
 		{References, "The ConfigMaps and Secrets that followed workloads need exist."},
 		{Pods, "Containers don't run as root where `runAsNonRoot` forbids it. The kubelet doesn't start such containers, and their pod stays at `CreateContainerConfigError`."},
-		{Probes, "Each followed workload that keeps pods running has a container with a readiness probe. Without one, a pod counts as ready as soon as its process has started, so [safe rollouts](../guides/safe-rollouts.md#without-a-readiness-probe) see only that a process ends, not that it doesn't work."},
+		{Probes, "Each followed workload that keeps pods running has a container with a readiness probe. Without one, a pod counts as ready as soon as its process has started, so [safe rollouts](../reference/safe-rollouts.md#without-a-readiness-probe) see only that a process ends, not that it doesn't work."},
 		{Reloaders, "No other reloader, and no other installation of Lockstep, restarts the workloads that Lockstep follows."},
 	}
 }

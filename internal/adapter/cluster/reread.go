@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 )
 
 // Reread reads a workload from the API server, with the template that it borrows: the watch may
@@ -28,24 +27,15 @@ func (c *Cache) Reread(ctx context.Context, w *kube.Workload) (*kube.Workload, e
 // readAgain lists one object as the watch does, with the same selector: the controller may list
 // workloads, and doesn't need another permission.
 func (c *Cache) readAgain(ctx context.Context, kind kube.Kind, key kube.Key) (*kube.Workload, error) {
-	list := kind.NewList()
 	options := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}}
 	if c.options.Workloads != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: c.options.Workloads})
 	}
-	if err := c.client.List(ctx, list, options...); err != nil {
-		return nil, fmt.Errorf("read %s again: %w", key, err)
+	for o, err := range pages.Items(ctx, c.client, kind.NewList(), options...) {
+		if err != nil {
+			return nil, fmt.Errorf("read %s again: %w", key, err)
+		}
+		return kube.SlimWorkload(kind, o, c.options.Vocabulary)
 	}
-	var found runtime.Object
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		found = item
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read %s again: %w", key, err)
-	}
-	if found == nil {
-		return nil, fmt.Errorf("%s is gone", key)
-	}
-	return kube.SlimWorkload(kind, found, c.options.Vocabulary)
+	return nil, fmt.Errorf("%s is gone", key)
 }

@@ -153,11 +153,3 @@ func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown input.
 	}
 	return errors.Join(failed...)
 }
-
-// stopped reports whether an operator has stopped the changes of a namespace.
-func (r *Reconciler) stopped(namespace string) (reason string, stopped bool) {
-	if r.Stopped == nil {
-		return "", false
-	}
-	return r.Stopped(namespace)
-}

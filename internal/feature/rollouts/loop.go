@@ -133,3 +133,11 @@ type Reconciler struct {
 	conflicts workqueue.TypedRateLimiter[kube.Key]
 	spreads   *spreads
 }
+
+// stopped reports whether an operator has stopped the changes of a namespace.
+func (r *Reconciler) stopped(namespace string) (reason string, stopped bool) {
+	if r.Stopped == nil {
+		return "", false
+	}
+	return r.Stopped(namespace)
+}

@@ -74,7 +74,9 @@ func (i *injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	form := admissionv1.PatchTypeJSONPatch
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: body, PatchType: &form}
-	_ = json.NewEncoder(w).Encode(review)
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
 }
 
 func inject(template *corev1.PodTemplateSpec, stamp int) {

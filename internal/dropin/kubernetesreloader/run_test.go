@@ -91,8 +91,13 @@ func TestReloaderFollowsItsToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
-			if _, err := c.Get("https://api/version"); err != nil || sent.token != "Bearer "+token {
-				t.Errorf("a request carries %q, error %v, want the token in the file: %s", sent.token, err, token)
+			response, err := c.Get("https://api/version")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if sent.token != "Bearer "+token {
+				t.Errorf("a request carries %q, want the token in the file: %s", sent.token, token)
 			}
 		}
 	})

@@ -38,7 +38,7 @@ func (o outcome) awaits(f input.Finding, given, before record.Delivered) bool {
 		return false
 	case o.decision.Verb == RollOut && o.delivers(f):
 		return o.rollout.RollsByHand()
-	case f.Reason == input.NewBasis && f.Delivered.SameKeys(f.Current):
+	case f.Reason == input.NewBasis && before.Version.SameKeys(f.Current):
 		return before.Awaits && o.rollout.HasOlderPods() // only the algorithm is another one
 	case f.Reason == input.DeliveredByRollout, f.Reason == input.NewBasis && f.Standing == input.Record:
 		return o.rollout.RollsByHand() && o.rollout.HasOlderPods()

@@ -29,11 +29,12 @@ func TestAwaits(t *testing.T) {
 		want    bool
 	}{
 		"Rollout":       {"another writer's rollout", finding(input.DeliveredByRollout, v2), record.Delivered{}, older, true},
-		"Keys":          {"one that brought other keys", finding(input.NewBasis, otherKeys), record.Delivered{}, older, true},
-		"KeysRolling":   {"pods are replaced by themselves", finding(input.NewBasis, otherKeys), record.Delivered{}, rolling, false},
-		"KeysGone":      {"no older pod is left", finding(input.NewBasis, otherKeys), record.Delivered{}, gone, false},
-		"Algorithm":     {"another algorithm isn't a rollout", finding(input.NewBasis, fingerprint.Version{Basis: "0:*", Sum: v1.Sum}), record.Delivered{}, older, false},
-		"AlgorithmThen": {"and doesn't end the wait for one", finding(input.NewBasis, fingerprint.Version{Basis: "0:*", Sum: v1.Sum}), record.Delivered{Awaits: true}, older, true},
+		"Keys":          {"one that brought other keys", finding(input.NewBasis, otherKeys), record.Delivered{Version: otherKeys}, older, true},
+		"KeysUnordered": {"and nothing shows what its pods loaded", finding(input.NewBasis, v1.Unknown()), record.Delivered{Version: otherKeys}, older, true},
+		"KeysRolling":   {"pods are replaced by themselves", finding(input.NewBasis, otherKeys), record.Delivered{Version: otherKeys}, rolling, false},
+		"KeysGone":      {"no older pod is left", finding(input.NewBasis, otherKeys), record.Delivered{Version: otherKeys}, gone, false},
+		"Algorithm":     {"another algorithm isn't a rollout", finding(input.NewBasis, fingerprint.Version{Basis: "0:*", Sum: v1.Sum}), record.Delivered{Version: fingerprint.Version{Basis: "0:*", Sum: v1.Sum}}, older, false},
+		"AlgorithmThen": {"and doesn't end the wait for one", finding(input.NewBasis, fingerprint.Version{Basis: "0:*", Sum: v1.Sum}), record.Delivered{Version: fingerprint.Version{Basis: "0:*", Sum: v1.Sum}, Awaits: true}, older, true},
 	} {
 		if got := (outcome{rollout: tc.rollout}).awaits(tc.finding, record.Delivered{}, tc.before); got != tc.want {
 			t.Errorf("%s: %s: %t, want %t", name, tc.reason, got, tc.want)

@@ -28,7 +28,7 @@ func (t Timeline) Loaded() Answer {
 		return No
 	case template.After(content) && !inherited:
 		return Yes
-	case content.After(template), !t.mayHaveRolledOut(), t.Workload.Unrolled:
+	case content.After(template), !t.mayHaveRolledOut(), inherited && !t.Record.Unaccounted, t.Workload.Unrolled:
 		return No
 	case !t.Past.Asked:
 		return Unknown

@@ -45,7 +45,10 @@ func TestLoaded(t *testing.T) {
 		"PodsBefore":    {"they started before it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, before)}, timeline.No},
 		"NotListed":     {"the permission is missing", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, pods.Starts{Asked: true, Unknown: true})}, timeline.No},
 		"TakenOver":     {"the workload is younger than its pods, which tell", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, before), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.No},
-		"TakenOverNew":  {"its pods are younger than the content", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, after), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.Yes},
+		"TakenOverSame": {"its pods went on, and nothing rolled them out", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, pods.Starts{Asked: true}), func(t *timeline.Timeline) {
+			t.Workload.Unrevised, t.Record.TakenOver, t.Record.Unaccounted = true, true, false
+		}}, timeline.No},
+		"TakenOverNew": {"its pods are younger than the content", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, after), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.Yes},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

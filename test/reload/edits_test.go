@@ -1,0 +1,74 @@
+package reload_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// TestEditsWhileAway: while the controller is down, a rollout makes a workload use another key, one
+// more source, or another one instead. If the content changes after that rollout, its pods run the old
+// one. If it changed before, or the controller can't tell and there are no pods, nothing is due.
+func TestEditsWhileAway(t *testing.T) {
+	t.Parallel()
+	env := func(name, source, key string) string {
+		return fmt.Sprintf("{name: %s, valueFrom: {configMapKeyRef: {name: %s, key: %s}}}", name, source, key)
+	}
+	pod := func(env string) string { return "containers: [{name: app, image: app, env: [" + env + "]}]" }
+	one := env("ONE", "app", "key")
+	edits := map[string]struct{ env, source string }{
+		"key":    {one + ", " + env("TWO", "app", "more"), "configmap/app"},
+		"source": {one + ", " + env("TWO", "extra", "key"), "configmap/extra"},
+		"swap":   {env("ONE", "extra", "key"), "configmap/extra"},
+	}
+	content := func(name string) string { return configMap(name, "key: one, more: one") }
+	for name, edit := range edits {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, content("app")+content("extra")+deployment("web", auto, pod(one))+deployment("early", auto, pod(one)))
+			c := s.runProcess(t)
+			for _, name := range []string{"web", "early"} {
+				s.awaitKnown(t, deploy, name, "configmap/app")
+			}
+			kill(t, c)
+			s.change(t, web, "{spec: {replicas: 1, template: {spec: {"+pod(edit.env)+"}}}}") // the only pod is one of this template
+			s.awaitObserved(t, web)
+			s.startPods(t, "web")
+			s.awaitLaterSecond(t)
+			s.change(t, edit.source, "{data: {key: two, more: two}}")
+			s.awaitLaterSecond(t)
+			s.change(t, "deployment/early", "{spec: {template: {spec: {"+pod(edit.env)+"}}}}")
+			s.awaitObserved(t, "deployment/early")
+
+			s.run(t)
+			s.awaitRollouts(t, web, 2)
+			s.checkRollouts(t, "its own rollout, and ours for the content that came after", 2, web)
+			s.checkRollouts(t, "its own rollout came after the content", 1, "deployment/early")
+		})
+	}
+}
+
+// startPods does what a kubelet does with the pods of a Deployment: they start now. No node has them, so
+// that no other kubelet does.
+func (s *stage) startPods(t testing.TB, name string) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		all := &corev1.PodList{}
+		if err := s.Client.List(t.Context(), all, client.InNamespace(s.Namespace), client.MatchingLabels{"app": name}); err != nil {
+			return false, err.Error()
+		}
+		for _, pod := range all.Items {
+			pod.Status.StartTime = &pod.CreationTimestamp
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: pod.CreationTimestamp}}}}
+			if err := s.Client.Status().Update(t.Context(), &pod); err != nil {
+				return false, err.Error()
+			}
+		}
+		return len(all.Items) > 0, name + " doesn't have pods"
+	})
+}

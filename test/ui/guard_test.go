@@ -29,7 +29,7 @@ func newVisitor(t testing.TB, site *site) *visitor {
 		t.Fatal(err)
 	}
 	v := &visitor{site: site, client: &http.Client{Jar: jar}}
-	if got, _ := v.ask(t, http.MethodGet, site.entrance.String(), nil); got.address.RawQuery != "" {
+	if got, _ := v.ask(t, site.entrance.String()); got.address.RawQuery != "" {
 		t.Fatalf("the printed address leads to %s: %d", got.address, got.status)
 	}
 	return v
@@ -43,16 +43,12 @@ type reply struct {
 	address *url.URL // after all redirects
 }
 
-// ask sends a request with a header, of which Host is the name of the host, and reads the answer.
-func (v *visitor) ask(t testing.TB, method, address string, header http.Header) (reply, string) {
+// ask requests a page, and reads the answer.
+func (v *visitor) ask(t testing.TB, address string) (reply, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if header != nil {
-		request.Header = header
-		request.Host = header.Get("Host")
 	}
 	return v.send(t, request)
 }
@@ -77,7 +73,7 @@ func (v *visitor) read(t testing.TB, page string) string {
 	t.Helper()
 	var body string
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		response, got := v.ask(t, http.MethodGet, v.site.at(page), nil)
+		response, got := v.ask(t, v.site.at(page))
 		body = got
 		return response.status == http.StatusOK, fmt.Sprint(page, ": ", response.status, ": ", body)
 	})
@@ -103,7 +99,7 @@ func TestEntrance(t *testing.T) {
 	s.CreateApp(t)
 	site := s.serve(t, s.Cluster.Kubeconfig())
 	once := &visitor{site: site, client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	got, _ := once.ask(t, http.MethodGet, site.entrance.String(), nil)
+	got, _ := once.ask(t, site.entrance.String())
 	if got.status != http.StatusSeeOther || got.header.Get("Location") != "/" || len(got.cookies) != 1 {
 		t.Fatalf("the entrance answers %d to %q with %v", got.status, got.header.Get("Location"), got.cookies)
 	}

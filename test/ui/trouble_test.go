@@ -129,7 +129,7 @@ func TestHostileTexts(t *testing.T) {
 // see, and not too much.
 func (v *visitor) checkHarmless(t testing.TB, page string) {
 	t.Helper()
-	response, body := v.ask(t, http.MethodGet, v.site.at(page), nil)
+	response, body := v.ask(t, v.site.at(page))
 	if response.status == http.StatusInternalServerError {
 		t.Errorf("%s: %d", page, response.status)
 	}

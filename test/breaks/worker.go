@@ -47,6 +47,9 @@ func (w *worker) judge(ctx context.Context, g group) error {
 	}
 	began := time.Now()
 	control := w.control(ctx, g)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // Whatever was seen, the end of the run may be its cause.
+	}
 	w.controlled(g, control, time.Since(began))
 	for _, b := range g.breaks {
 		began = time.Now()

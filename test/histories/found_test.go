@@ -117,6 +117,14 @@ func found() map[string]histories.History {
 		// An undo brought back the annotation of a release that the controller had not seen, and
 		// nothing counted as reverted.
 		"ReleaseBroughtBack": join(of(db, change), settle, do(histories.Kill, histories.Release), undo(0), of(db, change), settle, undo(1)),
+		// A write with equal content, a scaling, and a template that another program measures in another
+		// way: no template was edited, and an upgrade doesn't restart pods.
+		"WrittenScaledAndUpgraded": stateful(of(app, back), do(histories.Scale, histories.Upgrade)),
+		// A write with equal content in the second before an undo isn't a change.
+		"WrittenAndUndoneWhileDown": join(of(db, change), settle, of(app, back), do(histories.Kill), undo(0)),
+		// Our own patch that isn't on record passed for another writer's rollout, because the pods had
+		// started after the content: later, its version didn't count as reverted.
+		"KilledAndStripped": stateful(do(histories.KillAfterPatch), of(db, change), settle, settle, do(histories.Strip)),
 		// D1: a patch that was undone before it was on record must not be repeated.
 		"KilledAndUndoneAtOnce": join(of(app, change), do(histories.KillAfterPatch), settle, undo(0), settle, of(db, change)),
 		// D2: between two looks a template came and went, and a content around it. The pods have

@@ -81,11 +81,14 @@ func (t Timeline) MayHaveLoadedAnother() bool {
 	return t.RolledOutUnaccounted() && !isOurs && t.Loaded() != Yes
 }
 
-// isOnRecord reports whether the input was last written before the record was, so that no rollout
-// since then has loaded another version than the one on record. Only times show that.
+// isOnRecord reports whether the input was last written before the record was, or not after the
+// template, so no rollout since then has loaded another version than the one on record. Only times
+// show that. The template's time is that of its writer's last write, which may have changed only
+// the replicas.
 func (t Timeline) isOnRecord() bool {
-	written := t.Input.WrittenAt
-	return t.IsUnwatched() && !written.IsZero() && (!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf))
+	written, template := t.Input.WrittenAt, t.Workload.Template
+	return t.IsUnwatched() && !written.IsZero() &&
+		(!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf) || template.Min == 0 && !written.After(t.Workload.TemplateAt))
 }
 
 // RolledOutUnaccounted reports whether another writer's rollout has begun that the record

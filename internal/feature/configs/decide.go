@@ -198,7 +198,8 @@ func (o Observation) waitedFor() bool {
 // rolledOutSince: another rollout loaded it. This makes deploying a ConfigMap and a
 // template together one rollout.
 func rolledOutSince(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.Loaded() == timeline.Yes
+	isOurs := o.Timeline.DeliveredThis() && !o.Timeline.Workload.Template.After(o.Timeline.Input.Content)
+	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.Loaded() == timeline.Yes && !isOurs
 }
 
 // deliveredUnrecorded doesn't apply to a version on record: our own revision that shows the

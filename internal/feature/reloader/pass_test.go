@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -205,7 +205,9 @@ func TestListFails(t *testing.T) {
 // annotations.
 func TestClassThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	ignored := func() (map[string]string, error) { return map[string]string{"reloader.stakater.com/ignore": "true"}, nil }
+	ignored := func() (map[string]string, error) {
+		return map[string]string{"reloader.stakater.com/ignore": "true"}, nil
+	}
 	fails := func(err error) func() (map[string]string, error) {
 		return func() (map[string]string, error) { return nil, err }
 	}

@@ -39,6 +39,9 @@ func TestRestore(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 
+			s.change(t, web, "{spec: {replicas: 1}}")
+			s.startPods(t, "web") // of the last template, which is that of the newest content
+			s.awaitLaterSecond(t)
 			s.restore(t, backup)
 			s.awaitObserved(t, web)
 			s.run(t)

@@ -199,12 +199,18 @@ func contested(t testing.TB) (s *stage, between *testkit.Between, metric func(re
 	}
 }
 
-// write patches the Deployment from wherever a test does it, also while a request is held up.
+// write patches the Deployment or its status, also while a request is held up.
 func (s *stage) write(t testing.TB, body string) {
 	t.Helper()
 	d := testkit.Deployment("web", "", "")
 	d.Namespace = s.Namespace
-	if err := s.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(body))); err != nil && t.Context().Err() == nil {
+	patch, err := client.RawPatch(types.StrategicMergePatchType, []byte(body)), error(nil)
+	if strings.HasPrefix(body, `{"status"`) {
+		err = s.Client.Status().Patch(t.Context(), d, patch)
+	} else {
+		err = s.Client.Patch(t.Context(), d, patch)
+	}
+	if err != nil && t.Context().Err() == nil {
 		t.Errorf("write the Deployment: %v", err)
 	}
 }
@@ -299,29 +305,18 @@ func TestWriterWhoAlwaysComesFirst(t *testing.T) {
 // operator that writes the Deployment for ever, whatever part of it.
 func TestWriterWithoutEnd(t *testing.T) {
 	t.Parallel()
-	for name, write := range map[string]func(t testing.TB, s *stage, turn int){
-		"Labels": func(t testing.TB, s *stage, turn int) { s.label(t, fmt.Sprint(turn)) },
-		"Annotations": func(t testing.TB, s *stage, turn int) {
-			s.write(t, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/seen":"%d"}}}`, turn))
-		},
-		"Spec": func(t testing.TB, s *stage, turn int) {
-			s.write(t, fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, 10+turn%5))
-		},
-		"Status": func(t testing.TB, s *stage, turn int) {
-			d := testkit.Deployment("web", "", "")
-			d.Namespace = s.Namespace
-			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"Operator","status":"True","message":"%d"}]}}`, turn)
-			if err := s.Client.Status().Patch(t.Context(), d, client.RawPatch(types.StrategicMergePatchType, []byte(body))); err != nil && t.Context().Err() == nil {
-				t.Errorf("write the status: %v", err)
-			}
-		},
+	for name, text := range map[string]string{
+		"Labels":      `{"metadata":{"labels":{"operator":"%d"}}}`,
+		"Annotations": `{"metadata":{"annotations":{"example.com/seen":"%d"}}}`,
+		"Spec":        `{"spec":{"revisionHistoryLimit":%d}}`,
+		"Status":      `{"status":{"conditions":[{"type":"Operator","status":"True","message":"%d"}]}}`,
 	} {
 		for _, every := range []time.Duration{time.Second, 100 * time.Millisecond} {
 			t.Run(name+"/"+every.String(), func(t *testing.T) {
 				t.Parallel()
 				s, between, metric := contested(t)
 				turns := 0
-				stop := s.repeat(t, every, func(turn int) { write(t, s, turn); turns++ })
+				stop := s.repeat(t, every, func(turn int) { s.write(t, fmt.Sprintf(text, turn)); turns++ })
 				between.Before(nil)
 				for change := 1; change <= 3; change++ {
 					s.change(t, "configmap/app", fmt.Sprintf("{data: {key: change-%d}}", change))

@@ -144,7 +144,7 @@ func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown input.
 		if p.Terminating || maps.Equal(p.Shown, marks) {
 			continue
 		}
-		if _, stopped := r.stopped(w.Key.Namespace); stopped {
+		if r.stopped(w.Key.Namespace) {
 			return errors.Join(append(failed, errors.New("stopped by an operator before all pods were refreshed"))...)
 		}
 		if err := r.OnPods.Pods.Touch(ctx, p, shown.String()); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

@@ -38,7 +38,7 @@ func (r *Reconciler) rollOut(ctx context.Context, w *kube.Workload, order input.
 			break
 		}
 		later, unread := r.Cluster.Reread(ctx, w)
-		if _, stopped := r.stopped(w.Key.Namespace); stopped || unread != nil {
+		if unread != nil || r.stopped(w.Key.Namespace) {
 			break
 		}
 		rebased, holds := w.Rebased(later)

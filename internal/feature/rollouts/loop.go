@@ -32,15 +32,16 @@ type Cluster interface {
 	Lists(kube.Key) bool
 	// KnowsNamespaces reports whether the namespace defaults are known.
 	KnowsNamespaces() bool
-	// Reread reads a workload from the API server, because the watch may be late.
-	Reread(context.Context, *kube.Workload) (*kube.Workload, error)
 	// LacksNamespace reports whether the namespace is certainly gone, or on its way.
 	LacksNamespace(name string) bool
 	Progress
 }
 
-// Progress is how the loop learns that rollouts go on, and whose.
+// Progress is how the loop learns that rollouts go on, and whose, and what was written since its
+// copy.
 type Progress interface {
+	// Reread reads a workload from the API server, because the watch may be late.
+	Reread(context.Context, *kube.Workload) (*kube.Workload, error)
 	// Await wakes the workload once, with the next status change by its controller, or at
 	// once when there was one since this copy.
 	Await(*kube.Workload)
@@ -135,9 +136,10 @@ type Reconciler struct {
 }
 
 // stopped reports whether an operator has stopped the changes of a namespace.
-func (r *Reconciler) stopped(namespace string) (reason string, stopped bool) {
+func (r *Reconciler) stopped(namespace string) bool {
 	if r.Stopped == nil {
-		return "", false
+		return false
 	}
-	return r.Stopped(namespace)
+	_, stopped := r.Stopped(namespace)
+	return stopped
 }

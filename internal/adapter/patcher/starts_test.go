@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // TestPodStarts: the earliest container that loaded its content counts, and one that is about to be
@@ -33,7 +32,7 @@ func TestPodStarts(t *testing.T) {
 		"Restarted": {"its init container wasn't started again", []corev1.ContainerStatus{ended(10)}, []corev1.ContainerStatus{waiting, running(50)}, at(10).Time},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-b-1", ResourceVersion: "7"}}
-		pod.Status.StartTime, pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = ptr.To(at(1)), tc.init, tc.main
+		pod.Status.StartTime, pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = new(at(1)), tc.init, tc.main
 		got := newPod(pod)
 		if !got.Started.Equal(tc.want) || !got.Accepted.Equal(at(1).Time) || got.Version != 7 {
 			t.Errorf("%s: %s: started %s, accepted %s, version %d; want %s", name, tc.reason, got.Started, got.Accepted, got.Version, tc.want)
@@ -44,10 +43,10 @@ func TestPodStarts(t *testing.T) {
 // TestRevisionOfAPod: a ReplicaSet is the pod's controller; the other kinds write a label.
 func TestRevisionOfAPod(t *testing.T) {
 	t.Parallel()
-	byOwner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-b", Controller: ptr.To(true)}}}}
+	byOwner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-b", Controller: new(true)}}}}
 	byLabel := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Labels:          map[string]string{"controller-revision-hash": "db-b"},
-		OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "db", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "db", Controller: new(true)}},
 	}}
 	if owned, labelled := revisionOf(byOwner), revisionOf(byLabel); owned != "web-b" || labelled != "db-b" {
 		t.Errorf("the revisions are %q and %q, want web-b and db-b", owned, labelled)

@@ -6,11 +6,11 @@ import "slices"
 type Answer int
 
 const (
-	// No: it isn't so, or nothing can show that it is.
+	// No means that it isn't so, or nothing can show that it is.
 	No Answer = iota
-	// Yes: it certainly is so.
+	// Yes means that it certainly is so.
 	Yes
-	// Unknown: evidence that wasn't queried yet may show it.
+	// Unknown means that evidence that wasn't queried yet may show it.
 	Unknown
 )
 

@@ -11,9 +11,9 @@ import (
 type Evidence int
 
 const (
-	// FromRevisions: its revisions show it.
+	// FromRevisions means that its revisions show it.
 	FromRevisions Evidence = iota
-	// FromPods: only its pods show it, besides its revisions.
+	// FromPods means that its pods show it, besides its revisions.
 	FromPods
 )
 

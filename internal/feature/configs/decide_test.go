@@ -30,9 +30,9 @@ func revisionOf(created time.Time) []timeline.Revision {
 	return []timeline.Revision{{Created: created}}
 }
 
-// rolledOut is the revision that pods are made from, last written as that version.
-func rolledOut(created time.Time, written uint64) []timeline.Revision {
-	return []timeline.Revision{{Name: "web-b", Created: created, Written: written, Current: true}}
+// rolledOut is the revision that pods are made from, last written as version 55.
+func rolledOut(created time.Time) []timeline.Revision {
+	return []timeline.Revision{{Name: "web-b", Created: created, Written: 55, Current: true}}
 }
 
 // started are pods that were made and accepted in one second, and started in another.
@@ -198,67 +198,67 @@ func decideCases() map[string]decideCase {
 		},
 		"OtherKeysWhileDown": {
 			"its revision came after the content",
-			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21), 55)},
+			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21))},
 			recorded(input.NewBasis),
 		},
 		"OtherKeysAndChangedWhileDown": {
 			"its pods started before the content was written",
-			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(30), Revisions: rolledOut(at(21), 55), Starts: started(at(22), at(23), 56)},
+			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(30), Revisions: rolledOut(at(21)), Starts: started(at(22), at(23), 56)},
 			due,
 		},
 		"AnotherSourceWhileDown": {
 			"the rollout that brought the source came after its content",
-			seen{Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21), 55)},
+			seen{Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21))},
 			recorded(input.Baseline),
 		},
 		"AnotherSourceChangedWhileDown": {
 			"the workload was followed, and a rollout brought a source that changed afterwards",
-			seen{Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(30), Revisions: rolledOut(at(21), 55), Starts: started(at(22), at(23), 56)},
+			seen{Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(30), Revisions: rolledOut(at(21)), Starts: started(at(22), at(23), 56)},
 			due,
 		},
 		"RolledOutWhileDown": {
 			"a deployment tool wrote the content and then the template, while the controller was upgraded",
-			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21), 55)},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21))},
 			recorded(input.DeliveredByRollout),
 		},
 		"RolledOutInThatSecond": {
 			"its pods started later",
-			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: started(at(20), at(22), 58)},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20)), Starts: started(at(20), at(22), 58)},
 			recorded(input.DeliveredByRollout),
 		},
 		"StartedInThatSecond": {
 			"not even the start of its pods tells which came first",
-			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: started(at(20), at(20), 58)},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20)), Starts: started(at(20), at(20), 58)},
 			due,
 		},
 		"MountedInThatSecond": {
 			"a node mounts volumes long before the containers start",
-			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, Mounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: started(at(20), at(50), 58)},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, Mounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20)), Starts: started(at(20), at(50), 58)},
 			due,
 		},
 		"KeyRemovedWhileDown": {
 			"a write that removes a key leaves no time, but a resource version",
-			seen{Given: v1, Current: v2, Content: upTo(70), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(30), 55), Starts: started(at(31), at(32), 58)},
+			seen{Given: v1, Current: v2, Content: upTo(70), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(30)), Starts: started(at(31), at(32), 58)},
 			due,
 		},
 		"WithoutPods": {
 			"pods that start later load what exists",
-			seen{Given: v1, Current: v2, Content: upTo(70), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(10), 55), Starts: pods.Starts{Asked: true}},
+			seen{Given: v1, Current: v2, Content: upTo(70), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(10)), Starts: pods.Starts{Asked: true}},
 			recorded(input.DeliveredByRollout),
 		},
 		"PodsNotListed": {
 			"the permission is missing",
-			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: pods.Starts{Asked: true, Unknown: true}},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20)), Starts: pods.Starts{Asked: true, Unknown: true}},
 			due,
 		},
 		"BackInThatSecond": {
 			"the content was changed and changed back around a rollout, in one second",
-			seen{Given: v1, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20), 55), Starts: started(at(20), at(20), 58)},
+			seen{Given: v1, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(20)), Starts: started(at(20), at(20), 58)},
 			due,
 		},
 		"UnchangedSinceRollout": {
 			"another writer's rollout of the image doesn't make a source due",
-			seen{Given: v1, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(30), 55)},
+			seen{Given: v1, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(30))},
 			settled(input.InStep),
 		},
 		"AbsentOtherKeys": {

@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -51,7 +50,7 @@ func (e *editor) begin(ctx context.Context) error {
 	}
 	d := testkit.Deployment(testkit.Web, "", "")
 	delete(d.Annotations, settings.Quiet)
-	d.Spec.Replicas, d.Spec.RevisionHistoryLimit = ptr.To(int32(2)), ptr.To(int32(1000))
+	d.Spec.Replicas, d.Spec.RevisionHistoryLimit = new(int32(2)), new(int32(1000))
 	render(&d.Spec.Template, []histories.Reference{{Place: histories.Env, Source: "configmap/app", Key: "a"}, {Place: histories.EnvFrom, Source: "secret/db"}}, "app")
 	return e.create(ctx, d)
 }
@@ -141,6 +140,7 @@ func (e *editor) do(ctx context.Context, a histories.Action) error {
 		return e.change(ctx, func(d *appsv1.Deployment) { d.Annotations[byHand] = strconv.FormatBool(a.Verb == histories.ByHand) })
 	case histories.DeletePod:
 		return e.deletePod(ctx, a.Revision)
+	default:
 	}
 	if change := placesAfter(a); change != nil {
 		return e.change(ctx, func(d *appsv1.Deployment) {
@@ -197,8 +197,9 @@ func placesAfter(a histories.Action) func([]histories.Reference) []histories.Ref
 		return edit(func(r *histories.Reference) { r.Place = a.Ref.Place })
 	case histories.SwitchOptional:
 		return edit(func(r *histories.Reference) { r.Optional = !r.Optional })
+	default:
+		return nil
 	}
-	return nil
 }
 
 // deploy writes a source and the template within one second of the API server's clock.
@@ -267,6 +268,7 @@ func (e *editor) edit(ctx context.Context, a histories.Action) error {
 		if next["a"] != "" && next["b"] != "" {
 			next["a"], next["b"] = next["b"], next["a"]
 		}
+	default:
 	}
 	if next == nil || maps.Equal(now, next) {
 		return nil

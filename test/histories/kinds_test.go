@@ -6,7 +6,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -29,7 +28,7 @@ func asDaemonSet(d *appsv1.Deployment) *appsv1.DaemonSet {
 
 func fromDaemonSet(o *appsv1.DaemonSet) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: o.ObjectMeta}
-	d.Spec = appsv1.DeploymentSpec{Replicas: ptr.To(int32(nodes)), Selector: o.Spec.Selector, Template: o.Spec.Template, RevisionHistoryLimit: o.Spec.RevisionHistoryLimit}
+	d.Spec = appsv1.DeploymentSpec{Replicas: new(int32(nodes)), Selector: o.Spec.Selector, Template: o.Spec.Template, RevisionHistoryLimit: o.Spec.RevisionHistoryLimit}
 	d.Status.ObservedGeneration = o.Status.ObservedGeneration
 	return d.DeepCopy()
 }
@@ -43,7 +42,7 @@ func asCronJob(d *appsv1.Deployment) *batchv1.CronJob {
 
 func fromCronJob(o *batchv1.CronJob) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: *o.ObjectMeta.DeepCopy()}
-	d.Spec.Replicas, d.Spec.Template = ptr.To(int32(0)), *o.Spec.JobTemplate.Spec.Template.DeepCopy()
+	d.Spec.Replicas, d.Spec.Template = new(int32(0)), *o.Spec.JobTemplate.Spec.Template.DeepCopy()
 	return d
 }
 
@@ -101,7 +100,7 @@ func (p *person) splits(d *appsv1.Deployment) (rollout *unstructured.Unstructure
 	spec["workloadRef"] = lends()
 	lender = &appsv1.Deployment{}
 	lender.Namespace, lender.Name = d.Namespace, d.Name
-	lender.Spec = appsv1.DeploymentSpec{Replicas: ptr.To(int32(0)), Selector: d.Spec.Selector, Template: *d.Spec.Template.DeepCopy()}
+	lender.Spec = appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: d.Spec.Selector, Template: *d.Spec.Template.DeepCopy()}
 	return rollout, lender
 }
 
@@ -116,8 +115,9 @@ func kindOfHistory(k histories.KindOf) kube.Kind {
 		return kube.CronJob()
 	case histories.OfArgo, histories.Lent:
 		return kube.Rollout()
+	default:
+		return kube.Deployment()
 	}
-	return kube.Deployment()
 }
 
 // generationOf is the generation of a lender, empty without one.

@@ -71,6 +71,7 @@ func (w *edits) controller(kind histories.KindOf, pods *kubelets) controller {
 		return c
 	case histories.CronJob:
 		return still{}
+	default:
 	}
 	c := &deployments{server: w.server, agenda: w.agenda, key: client.ObjectKey{Namespace: namespace, Name: testkit.Web}}
 	c.pods = func(d *appsv1.Deployment) {

@@ -76,7 +76,7 @@ func step(a histories.Action, w world, m *histories.Model) error {
 	err := w.eventually(func() error {
 		// The model has counted the rollout, so another try wouldn't report it again.
 		if broken = observe(w, m); broken != nil {
-			return nil
+			return nil //nolint:nilerr // it is returned below; an error here would be another try
 		}
 		word, err := w.word()
 		if err != nil {

@@ -20,7 +20,7 @@ type argoRollouts struct {
 	*agenda
 
 	queued bool
-	// counts counts the pods of a revision, those that have started, and all; nil for a Rollout
+	// counts returns the numbers of the pods of a revision, those that have started, and all; nil for a Rollout
 	// without any.
 	counts func(hash string) (of, started, all int32)
 }

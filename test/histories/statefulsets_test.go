@@ -25,7 +25,7 @@ type statefulSets struct {
 	*agenda
 
 	queued bool
-	// counts counts the pods of a revision, those that have started, and all; nil for a StatefulSet
+	// counts returns the numbers of the pods of a revision, those that have started, and all; nil for a StatefulSet
 	// without any.
 	counts func(hash string) (of, started, all int32)
 }
@@ -78,7 +78,8 @@ func (c *statefulSets) sync() {
 	if c.counts != nil {
 		var of int32
 		of, s.AvailableReplicas, s.Replicas = c.counts(name[strings.LastIndex(name, "-")+1:])
-		if s.UpdatedReplicas = of; of == s.Replicas && of == wanted {
+		s.UpdatedReplicas = of
+		if s.Replicas == wanted && of == wanted {
 			s.CurrentRevision = name
 		}
 		isDone = true // the next pod brings it here again
@@ -159,9 +160,9 @@ func (c *daemonSets) sync() {
 }
 
 // revisions are the ControllerRevisions, the newest first.
-func (s *server) revisions() []*appsv1.ControllerRevision {
+func (c *server) revisions() []*appsv1.ControllerRevision {
 	var all []*appsv1.ControllerRevision
-	for _, o := range s.objects {
+	for _, o := range c.objects {
 		if r, ok := o.(*appsv1.ControllerRevision); ok {
 			all = append(all, r)
 		}
@@ -172,9 +173,9 @@ func (s *server) revisions() []*appsv1.ControllerRevision {
 
 // revisionOf is the revision of the template, nil when there is none, and the number that
 // it gets.
-func (s *server) revisionOf(o client.Object) (found *appsv1.ControllerRevision, next int64) {
+func (c *server) revisionOf(o client.Object) (found *appsv1.ControllerRevision, next int64) {
 	text := templateText(asDeployment(o))
-	for _, r := range s.revisions() {
+	for _, r := range c.revisions() {
 		if templateText(storedIn(r)) == text {
 			found = r
 			continue

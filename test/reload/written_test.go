@@ -204,7 +204,8 @@ func (s *stage) write(t testing.TB, body string) {
 	t.Helper()
 	d := testkit.Deployment("web", "", "")
 	d.Namespace = s.Namespace
-	patch, err := client.RawPatch(types.StrategicMergePatchType, []byte(body)), error(nil)
+	var err error
+	patch := client.RawPatch(types.StrategicMergePatchType, []byte(body))
 	if strings.HasPrefix(body, `{"status"`) {
 		err = s.Client.Status().Patch(t.Context(), d, patch)
 	} else {

@@ -40,8 +40,15 @@ const (
 	// Prefer lets a workload go first, Unprefer ends that.
 	Prefer   Verb = "prefer"
 	Unprefer Verb = "don't prefer"
-	// Wait lets some minutes pass.
-	Wait Verb = "7 minutes pass"
+	// LongQuiet and ShortQuiet give a workload a quiet window of a day, and one that is a little longer
+	// than the maximum delay. NoQuiet removes it.
+	LongQuiet  Verb = "set a quiet window of a day"
+	ShortQuiet Verb = "set a quiet window of 90 seconds"
+	NoQuiet    Verb = "remove the quiet window"
+	// Wait lets some minutes pass, and Endure so many hours that only what stays in the way of a workload
+	// is still in its way.
+	Wait   Verb = "7 minutes pass"
+	Endure Verb = "6 hours pass"
 	// Calm removes everything that is in the way of a change, and makes every content good.
 	Calm Verb = "remove every obstacle"
 )
@@ -58,6 +65,8 @@ type Fleet struct {
 	Damping, MaxDamping time.Duration
 	// Window is the window of workloads without one of their own.
 	Window Window
+	// MaxDelay is the option of the same name, zero for the default.
+	MaxDelay time.Duration
 }
 
 // Window is open for five minutes of every twenty, from an offset on. The zero value is always
@@ -71,6 +80,12 @@ type Window struct {
 func (w Window) IsOpen(at time.Time) bool {
 	return w.Every == 0 || (at.Sub(at.Truncate(time.Hour))-w.Offset+w.Every)%w.Every < w.To
 }
+
+// LongQuietWindow and ShortQuietWindow are the quiet windows that a workload can have.
+const (
+	LongQuietWindow  = 24 * time.Hour
+	ShortQuietWindow = 90 * time.Second
+)
 
 // Shared is a source of a fleet that is one change in all namespaces when all have its content.
 const Shared = "configmap/ca"
@@ -125,7 +140,7 @@ func NewFleet(seed uint64, length int) History {
 			h.Actions = append(h.Actions, Action{Verb: Settle})
 		}
 	}
-	for _, v := range []Verb{Look, Start, Settle, Calm, Start, Settle} {
+	for _, v := range []Verb{Look, Start, Settle, Endure, Calm, Start, Settle} {
 		h.Actions = append(h.Actions, Action{Verb: v})
 	}
 	return h
@@ -147,7 +162,8 @@ func (g *fleetGenerator) draw() Action {
 	add(g.source(), is(Change, 14), is(Spoil, 6), is(SpoilOne, 6), is(Weaken, 3), is(ChangeBack, 4), is(Accept, 4), is(Hurry, 1), is(Slow, 2))
 	add(Action{On: Workloads()[g.random.IntN(len(Uses()))]},
 		is(Break, 3), is(Mend, 5), is(Hold, 2), is(Free, 3), is(Scale, 3), is(Pause, 2), is(Resume, 3), is(Rollout, 2),
-		is(SetWindow, 2), is(Open, 3), is(Order, 3), is(Unorder, 2), is(Prefer, 2), is(Unprefer, 1))
+		is(SetWindow, 2), is(Open, 3), is(Order, 3), is(Unorder, 2), is(Prefer, 3), is(Unprefer, 1),
+		is(LongQuiet, 4), is(ShortQuiet, 1), is(NoQuiet, 2))
 	add(Action{On: Namespaces()[g.random.IntN(2)]}, is(Hold, 2), is(Free, 3), is(SetWindow, 1), is(Open, 2), is(Limit, 2), is(Unlimit, 2), is(StopNamespace, 2))
 	return pick(g.random, all)
 }

@@ -1,6 +1,7 @@
 package histories_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -111,7 +112,7 @@ func (f *fleet) create(key string) {
 func (f *fleet) start() {
 	r := f.rules
 	options := rollouts.SafeOptions()
-	options.Quiet, options.Workers = quiet, 1
+	options.Quiet, options.Workers, options.MaxDelay = quiet, 1, cmp.Or(f.rules.MaxDelay, options.MaxDelay)
 	if f.reckless {
 		r = histories.Fleet{}
 	}
@@ -207,7 +208,7 @@ func (f *fleet) workloadOf(d *appsv1.Deployment) *histories.FleetWorkload {
 		},
 		Wishes: histories.FleetWishes{
 			Held: held, First: first, Windowed: d.Annotations[settings.Window] != "", Window: windowOf(d.Annotations[settings.Window]),
-			After: strings.TrimPrefix(d.Annotations[settings.After], "deployment/"),
+			After: strings.TrimPrefix(d.Annotations[settings.After], "deployment/"), Quiet: quietOf(d.Annotations[settings.Quiet]),
 		},
 	}
 }
@@ -232,6 +233,11 @@ func switchOf(o *corev1.ConfigMap) *histories.FleetSwitch {
 	}
 	slices.Sort(s.Namespaces)
 	return s
+}
+
+func quietOf(text string) time.Duration {
+	quiet, _ := time.ParseDuration(text) // none is zero
+	return quiet
 }
 
 // windowText is a window as users write it, and windowOf reads it.
@@ -296,6 +302,7 @@ func TestFleetModelNotices(t *testing.T) {
 	rules := map[string]bool{
 		"an operator has stopped that": false, "which is held": false, "whose namespace is held": false, "outside of its window": false,
 		"the version had failed on": false, "goes first, and has not finished it": false, "roll at the same time": false, "of namespace": false,
+		"in its quiet window": false, "has been due for hours": false,
 		"goes first, and none is proven": false, "was not healthy before": false, "of this step roll already": false,
 	}
 	note := func(f *fleet, h histories.History) {
@@ -312,6 +319,11 @@ func TestFleetModelNotices(t *testing.T) {
 			stubborn.Fleet.StopAfter = 0
 			if seed < 20 {
 				note(newFleet(stubborn, histories.Uses(), false, false), h)
+			}
+			patient := h // broken workloads wait for healthy ones however long that takes
+			patient.Fleet.MaxDelay = 1000 * time.Hour
+			if !rules["has been due for hours"] {
+				note(newFleet(patient, histories.Uses(), false, false), h)
 			}
 		}
 	})
@@ -333,10 +345,14 @@ func playFleetOnce(f *fleet, h histories.History) (*histories.FleetModel, []stri
 			}
 		}
 		f.facts = nil
-		if a.Verb != histories.Settle || f.process.dead || !f.process.sees() {
+		if a.Verb != histories.Settle && a.Verb != histories.Endure || f.process.dead || !f.process.sees() {
 			continue
 		}
-		if err := m.Settle(f.reasons(), time.Now()); err != nil {
+		judge := m.Settle
+		if a.Verb == histories.Endure {
+			judge = m.Endure
+		}
+		if err := judge(f.reasons(), time.Now()); err != nil {
 			return m, f.trace, fmt.Errorf("at %d, %s: %w", i, a, err)
 		}
 	}

@@ -26,6 +26,9 @@ func (f *fleet) do(a histories.Action) {
 	case histories.Wait:
 		f.pass(7 * time.Minute)
 		return
+	case histories.Endure:
+		f.pass(6 * time.Hour)
+		return
 	case histories.Kill:
 		f.process.kill()
 	case histories.KillAfterPatch:
@@ -150,6 +153,10 @@ func (f *fleet) annotate(a histories.Action) {
 		f.mark(o, settings.MaxRolling, map[histories.Verb]string{histories.Limit: "1"}[a.Verb])
 	case histories.Prefer, histories.Unprefer:
 		f.mark(o, settings.First, map[histories.Verb]string{histories.Prefer: "true"}[a.Verb])
+	case histories.LongQuiet, histories.ShortQuiet, histories.NoQuiet:
+		f.mark(o, settings.Quiet, map[histories.Verb]string{
+			histories.LongQuiet: histories.LongQuietWindow.String(), histories.ShortQuiet: histories.ShortQuietWindow.String(),
+		}[a.Verb])
 	case histories.Order, histories.Unorder:
 		first := map[string]string{"shop": "a", "blog": "g"}[namespace]
 		if name != first {
@@ -212,7 +219,7 @@ func (f *fleet) calm() {
 	}
 	for _, key := range histories.Workloads() {
 		f.crews[key].setBroken(false)
-		for _, v := range []histories.Verb{histories.Free, histories.Open, histories.Unorder, histories.Resume} {
+		for _, v := range []histories.Verb{histories.Free, histories.Open, histories.Unorder, histories.NoQuiet, histories.Resume} {
 			f.annotate(histories.Action{Verb: v, On: key})
 		}
 	}

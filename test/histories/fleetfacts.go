@@ -65,7 +65,12 @@ type FleetWishes struct {
 	Windowed bool
 	Window   Window
 	After    string
+	// Quiet is its quiet window, zero for the default.
+	Quiet time.Duration
 }
+
+// isLong reports whether the quiet window outlasts a history.
+func (w FleetWishes) isLong() bool { return w.Quiet >= LongQuietWindow }
 
 // FleetNamespace is a namespace with its annotations.
 type FleetNamespace struct {

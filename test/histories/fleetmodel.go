@@ -176,7 +176,9 @@ func (m *FleetModel) advance(to time.Time) {
 		}
 		for source, contents := range w.trial.contents {
 			for _, content := range contents {
-				w.proven[m.changeOf(w.Namespace, source, content)] = len(contents) == 1
+				if w.trial.healthy || w.trial.mayBe { // one that was broken before proves nothing
+					w.proven[m.changeOf(w.Namespace, source, content)] = len(contents) == 1 && w.trial.healthy
+				}
 			}
 		}
 		w.trial = nil
@@ -190,11 +192,12 @@ func (m *FleetModel) mayPass(w *member) {
 	if w.trial == nil || !w.done.IsZero() || since.IsZero() || !w.ended.After(m.known()) || since.Add(m.rules.Settle).After(m.now) {
 		return
 	}
+	mayBe := w.trial.healthy || w.trial.mayBe
 	w.trial.over, w.trial.healthy = true, false
 	for source, contents := range w.trial.contents {
 		for _, content := range contents {
 			c := m.changeOf(w.Namespace, source, content)
-			if _, known := w.proven[c]; !known {
+			if _, known := w.proven[c]; !known && mayBe {
 				w.proven[c] = false
 			}
 		}

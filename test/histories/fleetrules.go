@@ -40,6 +40,9 @@ func (m *FleetModel) closed(w *member) error {
 	if ns, certain := m.places[w.Namespace].certain(known); certain && ns.Held {
 		return fmt.Errorf("the controller rolled out %s, whose namespace is held", name)
 	}
+	if wishes, certain := w.wishes.certain(known); certain && wishes.isLong() {
+		return fmt.Errorf("the controller rolled out %s in its quiet window", name)
+	}
 	if window, certain := m.window(w); certain && !window.IsOpen(m.now) {
 		return fmt.Errorf("the controller rolled out %s outside of its window", name)
 	}
@@ -111,12 +114,42 @@ func (m *FleetModel) isFree(w *member) bool {
 	if !c1 || !c2 || !c3 || !c4 || !c5 || wishes.Held || paused || ns.Held || stop.stops(w.Namespace) || !window.IsOpen(m.now) || !window.IsOpen(known) {
 		return false
 	}
-	for _, source := range Uses()[w.Namespace+"/"+w.Name] { // none of its versions is stopped
-		if len(m.failures[m.changeOf(w.Namespace, source, m.sources[place{w.Namespace, source}].content.now)]) > 0 {
-			return false
+	return !m.mayBeQuiet(w, wishes.Quiet) && m.mayNotFail(w)
+}
+
+// mayBeQuiet reports whether the quiet window of a workload may not be over. A restart may begin it anew.
+func (m *FleetModel) mayBeQuiet(w *member, quiet time.Duration) bool {
+	return quiet > 0 && slices.ContainsFunc(Uses()[w.Namespace+"/"+w.Name], func(source string) bool {
+		since := m.sources[place{w.Namespace, source}].content.since
+		if m.sight.After(since) {
+			since = m.sight
 		}
+		return !since.Add(quiet).Before(m.known())
+	})
+}
+
+// mayNotFail reports whether certainly none of the workload's versions is stopped.
+func (m *FleetModel) mayNotFail(w *member) bool {
+	return !slices.ContainsFunc(m.current(w), func(c change) bool { return len(m.failures[c]) > 0 })
+}
+
+// isAwaited reports whether certainly a user wants the workload to be the first with a change, and nothing
+// is in its way that doesn't end by itself.
+func (m *FleetModel) isAwaited(w *member, c change) bool {
+	known := m.known()
+	wishes, c1 := w.wishes.certain(known)
+	paused, c2 := w.paused.certain(known)
+	ns, c3 := m.places[w.Namespace].certain(known)
+	stop, c4 := m.stop.certain(known)
+	if !c1 || !c2 || !c3 || !c4 || !wishes.First || wishes.Held || wishes.After != "" || paused || ns.Held || stop.stops(w.Namespace) {
+		return false
 	}
-	return true
+	return m.isAble(w) && m.isDue(w, c) && m.mayNotFail(w)
+}
+
+// mayBeAwaited reports whether Lockstep may let healthy workloads wait for this one.
+func (m *FleetModel) mayBeAwaited(w *member, c change) bool {
+	return (w.wishes.now.First || w.wishes.before.First) && slices.Contains(Uses()[w.Namespace+"/"+w.Name], c.source) && !slices.Equal(w.given[c.source], []string{c.content})
 }
 
 // rolls reports whether a workload certainly has a turn of a change, and whether it was healthy
@@ -185,9 +218,10 @@ func (m *FleetModel) crowds(w *member, c change) error {
 // about to prove the change beside the workload, those that could prove it, and names one that
 // certainly goes first.
 func (m *FleetModel) standings(users []*member, w *member, c change) (proven, certainly, proving, candidates int, first string) {
+	isChosen := slices.ContainsFunc(users, func(u *member) bool { return m.mayBeAwaited(u, c) })
 	for _, u := range users {
 		able, rolls := m.rolls(u, c)
-		isNext := m.isAble(u) && m.isDue(u, c) && m.isFree(u) && m.isAlone(u, c)
+		isNext := m.isAble(u) && m.isDue(u, c) && m.isFree(u) && m.isAlone(u, c) && (!isChosen || u.wishes.now.First) && !m.mayBeLimited(u)
 		isCertain, isProven := u.proven[c]
 		if isCertain && slices.Equal(u.given[c.source], []string{c.content}) {
 			certainly++
@@ -201,7 +235,7 @@ func (m *FleetModel) standings(users []*member, w *member, c change) (proven, ce
 		case isNext:
 			candidates++
 		}
-		if wishes, certain := u.wishes.certain(m.known()); certain && wishes.First && isNext {
+		if u != w && m.isAwaited(u, c) {
 			first = u.Namespace + "/" + u.Name
 		}
 	}
@@ -218,13 +252,13 @@ func (m *FleetModel) runsAhead(w *member, c change) error {
 		return nil
 	}
 	proven, certainly, proving, candidates, first := m.standings(users, w, c)
-	if proven == 0 && candidates == 0 {
+	if proven == 0 && candidates == 0 && first == "" {
 		return nil
 	}
-	if proven == 0 && first != "" && !w.wishes.now.First && !w.wishes.before.First {
+	if proven == 0 && first != "" && m.isAble(w) && !w.wishes.now.First && !w.wishes.before.First {
 		return fmt.Errorf("%s goes first, and none is proven", first)
 	}
-	if proven == 0 && !m.isAble(w) && !m.mayBeAble(w) {
+	if proven == 0 && candidates > 0 && !m.isAble(w) && !m.mayBeAble(w) {
 		return fmt.Errorf("it was not healthy before, and none is proven")
 	}
 	step := 1
@@ -236,6 +270,12 @@ func (m *FleetModel) runsAhead(w *member, c change) error {
 		return fmt.Errorf("%d are proven, and %d of this step roll already", certainly, proving)
 	}
 	return nil
+}
+
+// mayBeLimited reports whether its namespace may keep a workload from rolling beside others.
+func (m *FleetModel) mayBeLimited(w *member) bool {
+	ns := m.places[w.Namespace]
+	return ns.now.Limit > 0 || ns.before.Limit > 0
 }
 
 // isAlone reports whether the workload can go as far as its other changes and its order go: it

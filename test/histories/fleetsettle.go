@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,6 +13,8 @@ const (
 	reasonStopped        = "Stopped"
 	reasonVersionStopped = "VersionStopped"
 	reasonAwaitsTurn     = "AwaitsTurn"
+	reasonAwaitsFirst    = "AwaitsFirst"
+	reasonQuietWindow    = "QuietWindow"
 	reasonAwaitsWindow   = "AwaitsWindow"
 	reasonAwaitsWorkload = "AwaitsWorkload"
 )
@@ -28,6 +31,45 @@ func (m *FleetModel) Settle(reasons map[string]string, at time.Time) error {
 		}
 	}
 	return nil
+}
+
+// Endure checks, after hours in which users did nothing, that every workload has its good versions unless
+// something of its own is in the way. Only a healthy workload may wait for the one that a user wants to be the
+// first, and says so.
+func (m *FleetModel) Endure(reasons map[string]string, at time.Time) error {
+	m.advance(at)
+	for _, key := range Workloads() {
+		w := m.members[key]
+		due, reason := m.dueFor(w), reasons[key]
+		isBad := func(c change) bool { return !strings.HasPrefix(c.content, "good") }
+		if len(due) == 0 || slices.ContainsFunc(m.current(w), isBad) || m.isObstructed(w) || m.mayAwaitFirst(w, due) && reason == reasonAwaitsFirst {
+			continue
+		}
+		return fmt.Errorf("%s has been due for hours, nothing of its own is in the way of %v, and Lockstep says %s\n%s", key, due, reason, m)
+	}
+	return nil
+}
+
+// isObstructed reports whether something of its own stays in the way of a workload.
+func (m *FleetModel) isObstructed(w *member) bool {
+	first, ordered := m.members[w.Namespace+"/"+w.Wishes.After]
+	return m.awaitsUser(w) || w.Wishes.isLong() || ordered && !m.awaitsUser(first) && m.isObstructed(first) && len(m.dueFor(first)) > 0
+}
+
+// awaitsUser reports whether a user has to act before a workload is rolled out.
+func (m *FleetModel) awaitsUser(w *member) bool {
+	stopped := func(c change) bool { return m.rules.StopAfter > 0 && m.failed(c) >= m.rules.StopAfter }
+	return w.Wishes.Held || w.Paused || m.places[w.Namespace].now.Held || m.stop.now.stops(w.Namespace) || slices.ContainsFunc(m.current(w), stopped)
+}
+
+// mayAwaitFirst reports whether a workload that may be healthy has to wait for the one that a user wants to be
+// the first with one of the changes.
+func (m *FleetModel) mayAwaitFirst(w *member, due []change) bool {
+	return m.mayBeAble(w) && slices.ContainsFunc(due, func(c change) bool {
+		return slices.ContainsFunc(m.users(c), func(u *member) bool {
+			return u != w && u.Wishes.First && u.Wishes.After == "" && !m.awaitsUser(u) && m.mayBeAble(u) && slices.Contains(m.dueFor(u), c)
+		})
+	})
 }
 
 // dueFor are the changes that the workload certainly doesn't have.
@@ -64,6 +106,10 @@ func (m *FleetModel) mayWait(w *member, reasons map[string]string) bool {
 		return ok && slices.ContainsFunc(due, func(c change) bool { return m.mayRoll(first, c) || slices.Contains(m.dueFor(first), c) })
 	case reasonAwaitsTurn:
 		return m.mayAwaitTurn(due, reasons)
+	case reasonAwaitsFirst:
+		return m.mayAwaitFirst(w, due)
+	case reasonQuietWindow:
+		return w.Wishes.isLong()
 	}
 	return false
 }

@@ -322,7 +322,7 @@ func (p *process) read(o client.Object) client.Object {
 		return o
 	}
 	o = o.DeepCopyObject().(client.Object)
-	for _, gate := range []string{settings.Hold, settings.Window, settings.After, settings.First, settings.MaxRolling} {
+	for _, gate := range []string{settings.Hold, settings.Window, settings.After, settings.First, settings.MaxRolling, settings.Quiet} {
 		delete(o.GetAnnotations(), gate)
 	}
 	return o

@@ -56,6 +56,8 @@ func endsInTurn(r Reason) string {
 	switch r {
 	case AwaitsTurn:
 		return "its turn, after the workloads before it are healthy"
+	case AwaitsFirst:
+		return "the rollout of the workload with lockstep.dev/first, which the message names, or the end of that annotation"
 	case AwaitsWindow:
 		return "the maintenance window to open"
 	case AwaitsWorkload:

@@ -16,9 +16,9 @@ func Before(named string, changes []*Spread, known func(id string) bool) (wait b
 		m, uses := s.Member(named)
 		switch {
 		case !uses:
-		case m.Standing == Held, m.Standing == Later && m.Why == input.ReloadFailed:
+		case m.Standing == Held, m.Standing == Due && m.Why == input.ReloadFailed:
 			ignored = "waits for a user (" + string(m.Why) + ")"
-		case m.Standing == Due, m.Standing == Ready, m.Standing == Later, m.Standing == Rolling:
+		case m.Standing == Due, m.Standing == Ready, m.Standing == Rolling:
 			return true, ""
 		}
 	}

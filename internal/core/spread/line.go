@@ -17,27 +17,27 @@ func (s *Spread) Line() []Member {
 			line = append(line, m)
 		case Rolling, Proven, Failed:
 			served[m.Namespace]++
-		case Has, Due, Later, Held:
+		case Has, Due, Held:
 		}
 	}
-	sorting.By(line, func(a, b Member) int { return cmp.Or(first(a, b), cmp.Compare(a.ID, b.ID)) })
+	sorting.By(line, func(a, b Member) int { return cmp.Or(isFirst(a.First, b.First), cmp.Compare(a.ID, b.ID)) })
 	place := make(map[string]int, len(line))
 	for _, m := range line {
 		place[m.ID] = served[m.Namespace]
 		served[m.Namespace]++
 	}
 	sorting.By(line, func(a, b Member) int {
-		return cmp.Or(first(a, b), cmp.Compare(place[a.ID], place[b.ID]), cmp.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(isFirst(a.First, b.First), cmp.Compare(place[a.ID], place[b.ID]), cmp.Compare(a.Namespace, b.Namespace))
 	})
 	return line
 }
 
-// first compares two members by whether a user wants them to be the first.
-func first(a, b Member) int {
+// isFirst compares two members by something that puts one of them before the others.
+func isFirst(a, b bool) int {
 	switch {
-	case a.First == b.First:
+	case a == b:
 		return 0
-	case a.First:
+	case a:
 		return -1
 	}
 	return 1
@@ -53,7 +53,11 @@ func Admit(in []*Spread, wants func(id string) []*Spread, l Limits) []string {
 		if s.isFull(l) {
 			continue
 		}
-		for _, m := range s.Line() {
+		line := s.Line()
+		if s.tally.proven == 0 { // a workload that proves nothing doesn't overtake one that can begin now
+			sorting.By(line, func(a, b Member) int { return isFirst(a.proves(), b.proves()) })
+		}
+		for _, m := range line {
 			if asked[m.ID] {
 				continue
 			}

@@ -3,8 +3,12 @@
 //
 //	due -> ready -> rolling -> proven        each step begins when the earlier ones are
 //	  |      |         |  +--> failed        proven: 1 workload, 2, 4, 8, …, up to the budget
-//	  |      |         +-----> has           freed or over: it proves nothing
-//	  +------+-> later, held                 they don't ask for a turn
+//	  |      |         +-----> has           it wasn't healthy before, or its end isn't known: it proves nothing
+//	  +------+-> held                        a user has to act first
+//
+// The first step is a healthy workload that can begin: Member.Begins answers when that is. The other
+// workloads don't wait for one that can't begin soon, unless a user chose it (Member.First). Workloads that
+// aren't healthy don't wait for that one either: a fix has to reach what is broken.
 //
 // A rollout takes a turn of each of its changes before the patch, and returns them when
 // its end is known ([Turn.Judge]).
@@ -14,6 +18,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -25,13 +30,11 @@ type Standing uint8
 const (
 	// Has: it has the change, or doesn't need it. It proves nothing.
 	Has Standing = iota
-	// Due: it will ask for a turn soon; its quiet window runs, or it wasn't checked yet.
+	// Due: it will ask for a turn. Something that ends by itself is in the way: a quiet or a
+	// maintenance window, damping, another workload, an error. Or it wasn't checked yet.
 	Due
 	// Ready: it waits for its turn.
 	Ready
-	// Later: it is due, and something that ends by itself is in the way: a maintenance
-	// window, damping, another workload, an error.
-	Later
 	// Held: it is due, and a user has to act first.
 	Held
 	// Rolling: it has a turn.
@@ -55,7 +58,10 @@ type Member struct {
 	Able, Healthy bool
 	// AtOnce is true when the source asks not to be delivered in steps.
 	AtOnce bool
-	// Why is the reason of Later and Held.
+	// Begins is when nothing of its own is in the way of a due change any more: in the past for one
+	// that waits for its turn. Zero is not known: another workload or a user has to act first.
+	Begins time.Time
+	// Why is the reason of Due and Held.
 	Why input.Reason
 }
 
@@ -68,6 +74,8 @@ type Spread struct {
 	// members are all followed workloads that use it, by ID, and tally counts them.
 	members map[string]Member
 	tally   tally
+	// earliest is when the first healthy member can begin, once that was asked for.
+	earliest *time.Time
 }
 
 // Set adds a member, or replaces what is known about it.
@@ -77,13 +85,20 @@ func (s *Spread) Set(m Member) {
 	}
 	s.Remove(m.ID)
 	s.members[m.ID] = m
-	s.tally.count(m, 1)
+	s.count(m, 1)
+}
+
+func (s *Spread) count(m Member, n int) {
+	s.tally.count(m, n)
+	if m.isCandidate() {
+		s.earliest = nil
+	}
 }
 
 // Remove drops a member that no longer uses the change.
 func (s *Spread) Remove(id string) {
 	if m, known := s.members[id]; known {
-		s.tally.count(m, -1)
+		s.count(m, -1)
 		delete(s.members, id)
 	}
 }
@@ -100,6 +115,9 @@ type Limits struct {
 	Rolling int
 	// In is the limit of a namespace, zero for none. Nil: no namespace has one.
 	In func(namespace string) int
+	// Wait is how long a workload waits for a healthy one that hasn't begun, and Now the time.
+	Wait time.Duration
+	Now  time.Time
 }
 
 func (l Limits) in(namespace string) int {
@@ -122,9 +140,9 @@ func (s *Spread) Room(m Member, l Limits) bool {
 		return false
 	}
 	switch {
-	case !s.Steps, m.AtOnce, len(s.members) <= Together, t.able+t.proven == 0:
+	case !s.Steps, m.AtOnce, len(s.members) <= Together:
 		return true
-	case t.proven == 0 && (!m.Able || !m.Healthy || t.first > 0 && !m.First):
+	case t.proven == 0 && s.awaitsProof(m, l):
 		return false
 	case !m.Able:
 		return true // it takes no step
@@ -135,6 +153,68 @@ func (s *Spread) Room(m Member, l Limits) bool {
 	}
 	return l.Rolling > 0 && step >= l.Rolling || t.proven+t.proving < 2*step-1
 }
+
+// awaitsProof reports whether another member has to prove the change before this one begins.
+func (s *Spread) awaitsProof(m Member, l Limits) bool {
+	if m.proves() {
+		return s.tally.first > 0 && !m.First
+	}
+	return s.Expects(m, l)
+}
+
+// Expects reports whether a member that can prove the change rolls, or can begin before this one has
+// waited for too long.
+//
+// Ready since 10:00:00, with a limit of a minute: at 10:00:30 it waits for a healthy workload whose quiet
+// window ends at 10:00:50, and not for one whose window opens at 10:05. At 10:01 it doesn't wait for one that
+// could have begun at 10:00:50, and waits for its turn in another change.
+func (s *Spread) Expects(m Member, l Limits) bool {
+	if s.tally.proving > 0 {
+		return true
+	}
+	latest, begins := m.Latest(l), s.begins()
+	return l.Now.Before(latest) && !begins.IsZero() && !begins.After(latest)
+}
+
+// Latest is until when the member waits for a healthy one to begin.
+func (m Member) Latest(l Limits) time.Time { return m.Begins.Add(l.Wait) }
+
+// Canary is the member that a user wants to be the first, if this one waits for nothing else and that one
+// isn't expected to begin.
+func (s *Spread) Canary(m Member, l Limits) (canary Member, waits bool) {
+	if !s.Steps || m.AtOnce || m.First || len(s.members) <= Together || s.tally.proven > 0 || s.tally.first == 0 || !m.proves() || s.Expects(m, l) {
+		return Member{}, false
+	}
+	for _, other := range s.members {
+		if other.First && other.isCandidate() && (!waits || other.ID < canary.ID) {
+			canary, waits = other, true
+		}
+	}
+	return canary, waits
+}
+
+// begins is when the first member that can prove the change can begin, zero when none can. While a user
+// wants some to be the first, only those count.
+func (s *Spread) begins() time.Time {
+	if s.earliest != nil {
+		return *s.earliest
+	}
+	s.earliest = &time.Time{}
+	for _, m := range s.members {
+		if m.isCandidate() && (m.First || s.tally.first == 0) && (s.earliest.IsZero() || m.Begins.Before(*s.earliest)) {
+			*s.earliest = m.Begins
+		}
+	}
+	return *s.earliest
+}
+
+// isCandidate reports whether the member can prove the change, and will begin by itself.
+func (m Member) isCandidate() bool {
+	return m.Able && (m.Standing == Due || m.Standing == Ready) && !m.Begins.IsZero()
+}
+
+// proves reports whether the end of the member's rollout shows whether the change is good.
+func (m Member) proves() bool { return m.Able && m.Healthy }
 
 // isFull reports whether no member may start, whichever it is.
 func (s *Spread) isFull(l Limits) bool {
@@ -150,9 +230,9 @@ type tally struct {
 	// rolling have a turn, and in counts them by namespace.
 	rolling int
 	in      map[string]int
-	// able can prove the change soon, proving are those of them that roll, and first those
-	// that a user wants to be the first.
-	able, proving, first int
+	// proving roll and can prove the change. first will do so by themselves, or do it, and a user
+	// wants them to be the first.
+	proving, first int
 	// atOnce wait for their turn, and take no step.
 	atOnce         int
 	proven, failed int
@@ -168,8 +248,8 @@ func (t *tally) count(m Member, n int) {
 		}
 		return 0
 	}
-	t.waiting += is(Due, Ready, Later, Held)
-	t.open += is(Due, Ready, Later, Rolling)
+	t.waiting += is(Due, Ready, Held)
+	t.open += is(Due, Ready, Rolling)
 	t.rolling += is(Rolling)
 	t.in[m.Namespace] += is(Rolling)
 	t.proven += is(Proven)
@@ -178,11 +258,10 @@ func (t *tally) count(m Member, n int) {
 		t.behind += n
 	}
 	if m.Able {
-		t.able += is(Due, Ready, Rolling)
 		t.proving += is(Rolling)
 	}
-	if m.Able && m.First {
-		t.first += is(Due, Ready, Rolling)
+	if m.First && (m.isCandidate() || m.Able && m.Standing == Rolling) {
+		t.first += n
 	}
 	if m.AtOnce {
 		t.atOnce += is(Ready)
@@ -237,9 +316,9 @@ func (s *Spread) Behind() iter.Seq[Member] {
 	}
 }
 
-func (m Member) isBehind() bool { return m.Standing == Later && m.Why == input.AwaitsWorkload }
+func (m Member) isBehind() bool { return m.Standing == Due && m.Why == input.AwaitsWorkload }
 
 // IsWaiting reports whether the change is due for the member.
 func (m Member) IsWaiting() bool {
-	return m.Standing == Due || m.Standing == Ready || m.Standing == Later || m.Standing == Held
+	return m.Standing == Due || m.Standing == Ready || m.Standing == Held
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,22 +19,33 @@ func change(name string) input.Change {
 	return input.Change{Namespace: "shop", ID: input.ConfigMap(name), Version: "77ab01c9de"}
 }
 
+// now is the time of the tests, and wait how long a workload waits for a healthy one to begin.
+var now = time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
+
+const wait = time.Minute
+
 // parse makes a spread of members such as "shop/a:ready", "blog/b:rolling,unable" or
-// "shop/c:due,first"; "shop/*9:has" are nine of them.
+// "shop/c:due,first"; "shop/*9:has" are nine of them. "shop/d:due,24h" can begin in a day, "shop/e:ready,-2m" could
+// have two minutes ago, and of "shop/f:due,unknown" that isn't known. The others can begin now.
 func parse(t *testing.T, name, text string) *spread.Spread {
 	t.Helper()
 	standings := map[string]spread.Standing{
-		"has": spread.Has, "due": spread.Due, "ready": spread.Ready, "later": spread.Later,
+		"has": spread.Has, "due": spread.Due, "ready": spread.Ready,
 		"held": spread.Held, "rolling": spread.Rolling, "proven": spread.Proven, "failed": spread.Failed,
 	}
 	s := &spread.Spread{Change: change(name), Steps: true}
 	for i, field := range strings.Fields(text) {
 		id, words, _ := strings.Cut(field, ":")
 		namespace, member, _ := strings.Cut(id, "/")
-		m := spread.Member{ID: id, Namespace: namespace, Able: true, Healthy: true}
+		m := spread.Member{ID: id, Namespace: namespace, Able: true, Healthy: true, Begins: now}
 		for word := range strings.SplitSeq(words, ",") {
 			standing, known := standings[word]
+			in, err := time.ParseDuration(word)
 			switch {
+			case err == nil:
+				m.Begins = now.Add(in)
+			case word == "unknown", word == "held":
+				m.Standing, m.Begins = standing, time.Time{}
 			case known:
 				m.Standing = standing
 			case word == "first":
@@ -98,13 +110,29 @@ func TestRoom(t *testing.T) {
 		"FirstProven":        {"the first one is proven", "shop/b:proven,first shop/*9:ready", 20, 0, false, "", true},
 		"FirstUnable":        {"the first one can't prove anything", "shop/b:due,first,unable shop/*9:ready", 20, 0, false, "", true},
 		"FirstHeld":          {"the first one waits for a user", "shop/b:held,first shop/*9:ready", 20, 0, false, "", true},
+		"FirstBehind":        {"the first one waits for another workload, which may be this one", "shop/b:due,unknown,first shop/*9:ready", 20, 0, false, "", true},
+		"FirstInADay":        {"a user chose the first one, so its quiet window counts", "shop/b:due,24h,first shop/*9:ready", 20, 0, false, "", false},
+		"FirstElsewhere":     {"a user chose the first one, so its turn in another change counts", "shop/b:ready,-1h,first shop/*9:ready", 20, 0, false, "", false},
+		"HealthyInADay":      {"the next one that can begin goes first", "shop/b:due,24h shop/*9:due,24h", 20, 0, false, "", true},
 		"Unable":             {"one that can prove it goes first", "shop/b:due shop/*9:ready,unable", 20, 0, false, "unable", false},
 		"UnableProven":       {"it takes no step", "shop/b:proven shop/*2:rolling shop/*9:ready,unable", 20, 0, false, "unable", true},
 		"UnableBudget":       {"it takes a place of the budget", "shop/b:proven shop/*20:rolling,unable", 20, 0, false, "unable", false},
 		"UnableTakesNoStep":  {"those that prove nothing don't fill a step", "shop/b:proven shop/*9:rolling,unable", 20, 0, false, "", true},
+		"UnableInADay":       {"a fix reaches it though no healthy workload can begin soon", "shop/b:due,24h shop/*9:ready,unable", 20, 0, false, "unable", true},
+		"UnableSoon":         {"a healthy one begins in half a minute", "shop/b:due,30s shop/*9:ready,unable", 20, 0, false, "unable", false},
+		"UnableWaited":       {"it waits for a minute, and the healthy one waits in another change", "shop/b:ready shop/*9:ready,unable", 20, 0, false, "unable,-1m", true},
+		"UnableStillWaits":   {"it has waited for less", "shop/b:ready shop/*9:ready,unable", 20, 0, false, "unable,-59s", false},
+		"UnableAndRolling":   {"however long it has waited, a proof is on its way", "shop/b:rolling shop/*9:ready", 20, 0, false, "unable,-1h", false},
+		"UnableAndFirst":     {"it doesn't wait for one that a user chose", "shop/b:due,24h,first shop/*9:ready", 20, 0, false, "unable", true},
+		"UnableFirstSoon":    {"the one that a user chose begins in half a minute", "shop/b:due,30s,first shop/*9:ready", 20, 0, false, "unable", false},
+		"UnableBehind":       {"the healthy one waits for another workload", "shop/b:due,unknown shop/*9:ready,unable", 20, 0, false, "unable", true},
+		"UnablesBeforeProof": {"those that prove nothing don't fill the first step", "shop/*9:rolling,unable shop/*9:ready", 20, 0, false, "", true},
+		"UnablesProveNone":   {"one that recovered with the change isn't a proof", "shop/*9:has,unable shop/b:rolling shop/*9:ready", 20, 0, false, "", false},
 		"NobodyAble":         {"nobody can prove anything: only the budget", "shop/*9:rolling,unable", 20, 0, false, "unable", true},
 		"OnlyHeldAble":       {"who waits for a user proves nothing soon", "shop/b:held shop/*9:rolling,unable", 20, 0, false, "unable", true},
 		"Unsettled":          {"it may be the first as soon as it is healthy", "shop/*9:due", 20, 0, false, "unsettled", false},
+		"UnsettledTooLong":   {"it was available for a moment, again and again, and takes the only step", "shop/*9:due,24h", 20, 0, false, "unsettled,-1m", true},
+		"UnsettledBesideIt":  {"it takes a step, because it may be healthy", "shop/b:rolling shop/*9:due,24h", 20, 0, false, "unsettled,-1m", false},
 		"UnsettledLater":     {"only the first one has to be healthy before", "shop/b:proven shop/*9:due", 20, 0, false, "unsettled", true},
 		"AtOnce":             {"its source skips the steps", "shop/*9:rolling", 20, 0, false, "atonce", true},
 		"AtOnceBudget":       {"its source doesn't skip the budget", "shop/*20:rolling", 20, 0, false, "atonce", false},
@@ -116,7 +144,7 @@ func TestRoom(t *testing.T) {
 			s := parse(t, "app", "shop/a:"+strings.TrimPrefix(tc.member+",ready", ",")+" "+tc.others)
 			s.Steps = !tc.plain
 			m, _ := s.Member("shop/a")
-			limits := spread.Limits{Rolling: tc.limit, In: func(namespace string) int {
+			limits := spread.Limits{Rolling: tc.limit, Wait: wait, Now: now, In: func(namespace string) int {
 				if namespace == m.Namespace {
 					return tc.within
 				}
@@ -136,7 +164,7 @@ func TestLine(t *testing.T) {
 		want            []string
 	}{
 		"Names":        {"one namespace, by name", "shop/c:ready shop/a:ready shop/b:ready", []string{"shop/a", "shop/b", "shop/c"}},
-		"OnlyReady":    {"others don't wait for a turn", "shop/c:due shop/a:later shop/b:ready shop/d:held", []string{"shop/b"}},
+		"OnlyReady":    {"others don't wait for a turn", "shop/c:due shop/a:due,unknown shop/b:ready shop/d:held", []string{"shop/b"}},
 		"First":        {"a user wants it to be the first", "shop/c:ready,first shop/a:ready", []string{"shop/c", "shop/a"}},
 		"Alternate":    {"namespaces take turns", "shop/a:ready shop/b:ready blog/y:ready blog/z:ready", []string{"blog/y", "shop/a", "blog/z", "shop/b"}},
 		"ServedLess":   {"the namespace that was served less is next", "blog/x:proven blog/y:rolling blog/z:ready shop/a:ready shop/b:ready", []string{"shop/a", "shop/b", "blog/z"}},
@@ -170,7 +198,9 @@ func TestAdmit(t *testing.T) {
 		"Budget":      {"up to the budget", "shop/*2:rolling shop/b:ready shop/c:ready shop/d:ready", "", 4, true, []string{"shop/b", "shop/c"}},
 		"Both":        {"room in both changes", "shop/a:ready", "shop/a:ready", 1, false, []string{"shop/a"}},
 		"AllOrNone":   {"no room in one of two changes, so it takes no place of the other", "shop/a:ready shop/b:ready", "shop/a:ready shop/z:rolling", 1, false, []string{"shop/b"}},
-		"NotReady":    {"it isn't ready in one of its changes", "shop/a:ready", "shop/a:later", 1, false, nil},
+		"NotReady":    {"it isn't ready in one of its changes", "shop/a:ready", "shop/a:due,unknown", 1, false, nil},
+		"Able":        {"the healthy one can begin now, so the other one doesn't overtake it", "shop/a:ready,unable,-1h shop/*9:due,24h shop/b:ready", "", 20, false, []string{"shop/b"}},
+		"AbleElse":    {"the healthy one has no place in another change, and the other one has waited", "shop/a:ready,unable,-1h shop/*9:due,24h shop/b:ready", "shop/b:ready shop/z:rolling", 1, false, []string{"shop/a"}},
 		"Shared":      {"b lacks the place that a has, so c is next in the other change", "shop/a:ready shop/b:ready", "shop/b:ready shop/c:ready", 1, false, []string{"shop/a", "shop/c"}},
 		"AtOnce":      {"only the one whose source skips the steps", "shop/*9:rolling shop/b:ready shop/c:ready,atonce", "", 20, false, []string{"shop/c"}},
 		"NobodyWaits": {"nobody is ready", "shop/a:due shop/b:rolling", "", 20, false, nil},
@@ -182,11 +212,12 @@ func TestAdmit(t *testing.T) {
 				s.Steps = !tc.plain
 			}
 			wants := func(id string) []*spread.Spread { return wantsOf(id, all) }
-			got := spread.Admit(all, wants, spread.Limits{Rolling: tc.limit})
+			limits := spread.Limits{Rolling: tc.limit, Wait: wait, Now: now}
+			got := spread.Admit(all, wants, limits)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if again := spread.Admit(all, wants, spread.Limits{Rolling: tc.limit}); !slices.Equal(got, again) {
+			if again := spread.Admit(all, wants, limits); !slices.Equal(got, again) {
 				t.Errorf("asked again, it admits %v instead of %v", again, got)
 			}
 		})
@@ -243,21 +274,28 @@ func admitToTheEnd(t *testing.T, seed uint64) {
 	var ids []string
 	for i := range 1 + random.IntN(40) {
 		m := spread.Member{Namespace: fmt.Sprint(random.IntN(3)), Standing: spread.Ready, Able: random.IntN(3) > 0, First: random.IntN(9) == 0}
-		m.Healthy = m.Able
+		m.Healthy, m.Begins = m.Able, now.Add(-time.Duration(random.IntN(90))*time.Second)
+		if random.IntN(8) == 0 {
+			m.Standing, m.Begins = spread.Due, now.Add(time.Duration(random.IntN(3))*time.Hour)
+		}
 		m.ID = fmt.Sprintf("%s/%d", m.Namespace, i)
 		ids = append(ids, m.ID)
 		all[random.IntN(len(all))].Set(m)
 		all[random.IntN(len(all))].Set(m)
 	}
 	wants := func(id string) []*spread.Spread { return wantsOf(id, all) }
-	limits := spread.Limits{Rolling: random.IntN(6), In: func(namespace string) int { return len(namespace) * int(seed%3) }}
-	for range 10 * len(ids) {
+	limits := spread.Limits{Rolling: random.IntN(6), Wait: wait, Now: now, In: func(namespace string) int { return len(namespace) * int(seed%3) }}
+	for range 20 * len(ids) {
 		for _, id := range spread.Admit(all, wants, limits) {
 			set(all, id, spread.Rolling)
 		}
 		rolling := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !rolls(all, id) })
-		if len(rolling) == 0 {
-			break
+		if len(rolling) == 0 { // time opens a gate, or ends a wait
+			if limits.Now = limits.Now.Add(30 * time.Minute); limits.Now.After(now.Add(4 * time.Hour)) {
+				break
+			}
+			open(all, ids, limits.Now)
+			continue
 		}
 		for _, s := range all {
 			checkBounds(t, seed, s, ids, limits)
@@ -267,6 +305,18 @@ func admitToTheEnd(t *testing.T, seed uint64) {
 	for _, s := range all {
 		if left := s.Count(); left.Waiting+left.Rolling > 0 {
 			t.Fatalf("seed %d: %+v is left", seed, left)
+		}
+	}
+}
+
+// open lets members whose gate has opened wait for their turn.
+func open(all []*spread.Spread, ids []string, now time.Time) {
+	for _, s := range all {
+		for _, id := range ids {
+			if m, _ := s.Member(id); m.Standing == spread.Due && !m.Begins.After(now) {
+				m.Standing = spread.Ready
+				s.Set(m)
+			}
 		}
 	}
 }
@@ -291,7 +341,7 @@ func checkBounds(t *testing.T, seed uint64, s *spread.Spread, ids []string, limi
 			}
 		case spread.Proven:
 			proven++
-		case spread.Has, spread.Due, spread.Ready, spread.Later, spread.Held, spread.Failed:
+		case spread.Has, spread.Due, spread.Ready, spread.Held, spread.Failed:
 		}
 	}
 	if limits.Rolling > 0 && rolling > limits.Rolling {

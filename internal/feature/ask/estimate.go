@@ -89,7 +89,7 @@ func isDeniable(reason input.Reason) bool {
 // awaitsDelivery reports whether the reason is about a version that isn't delivered.
 func awaitsDelivery(reason input.Reason) bool {
 	switch reason {
-	case input.QuietWindow, input.AwaitsTurn, input.Damped, input.VersionStopped, input.Changed, input.ImmutableReplaced,
+	case input.QuietWindow, input.AwaitsTurn, input.AwaitsFirst, input.Damped, input.VersionStopped, input.Changed, input.ImmutableReplaced,
 		input.BeyondStrategy, input.StrategyOff, input.ReloadFailed, input.Quarantined, input.Contested:
 		return true
 	default:
@@ -113,6 +113,9 @@ func assume(in rollouts.Observation, recorded input.Reason) rollouts.Observation
 		in.TooMany = in.Entry.Decision.Message
 	case input.AwaitsTurn:
 		in.Turn.Refused = true
+	case input.AwaitsFirst:
+		in.Turn.Refused = true
+		in.Turn.Canary, _, _ = strings.Cut(in.Entry.Decision.Message, ": ")
 	case input.AwaitsWorkload:
 		in.Gates.After = strings.Join(in.Intent.After, ", ")
 	case input.Damped:

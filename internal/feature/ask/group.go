@@ -87,7 +87,7 @@ func (s Report) Group() Group {
 	case input.Held, input.Paused, input.Stopped, input.AwaitsPods:
 		return Held
 	case input.QuietWindow, input.Evicting, input.GenerationNotObserved, input.Changed,
-		input.AwaitsTurn, input.AwaitsWindow, input.AwaitsWorkload, input.Damped:
+		input.AwaitsTurn, input.AwaitsFirst, input.AwaitsWindow, input.AwaitsWorkload, input.Damped:
 		return Waiting
 	case NotOnRecord, NotWatched, input.NotFollowed, input.KindOff, input.ReloadOff, input.ImagesOff, input.StrategyOff:
 		return Behind

@@ -56,7 +56,7 @@ func (p *planner) spreads(all []prospect) {
 			able := shows.Health == health.Done && shows.HasPods
 			to.Set(spread.Member{
 				ID: now.key.ID(), Namespace: now.key.Namespace, Standing: spread.Ready, First: now.after.Observation.Intent.First,
-				Able: able, Healthy: able,
+				Able: able, Healthy: able, Begins: p.Now,
 			})
 		}
 		if planned := p.planned(to, atMost); planned.IsSlow() {
@@ -67,7 +67,7 @@ func (p *planner) spreads(all []prospect) {
 
 // planned is how a change would spread to workloads that all wait for their turn.
 func (p *planner) planned(s *spread.Spread, atMost int) PlannedSpread {
-	limits := spread.Limits{Rolling: atMost}
+	limits := spread.Limits{Rolling: atMost, Wait: rollouts.DefaultOptions().MaxDelay, Now: p.Now}
 	planned := PlannedSpread{Rolls: s.Count().All, AtMost: atMost}
 	line := s.Line()
 	first := slices.IndexFunc(line, func(m spread.Member) bool { return s.Room(m, limits) })

@@ -12,7 +12,7 @@ import (
 // TestPlannedSpread: the plan counts as the controller would.
 func TestPlannedSpread(t *testing.T) {
 	t.Parallel()
-	p := &planner{PlanOptions: PlanOptions{Serves: Serves{Kinds: []kube.Kind{kube.Deployment()}}}}
+	p := &planner{PlanOptions: PlanOptions{Now: time.Now(), Serves: Serves{Kinds: []kube.Kind{kube.Deployment()}}}}
 	for name, tc := range map[string]struct {
 		reason, members string
 		steps           bool
@@ -37,7 +37,7 @@ func TestPlannedSpread(t *testing.T) {
 			for field := range strings.FieldsSeq(tc.members) {
 				id, word, _ := strings.Cut(field, ":")
 				able := !strings.Contains(word, "unable")
-				s.Set(spread.Member{ID: "Deployment.apps/shop/" + id, Namespace: "shop", Standing: spread.Ready, Able: able, Healthy: able, First: strings.Contains(word, "first")})
+				s.Set(spread.Member{ID: "Deployment.apps/shop/" + id, Namespace: "shop", Standing: spread.Ready, Able: able, Healthy: able, Begins: p.Now, First: strings.Contains(word, "first")})
 			}
 			if planned := p.planned(s, tc.atMost); planned != tc.want || planned.IsSlow() != tc.slow {
 				t.Errorf("%s: %+v, slow %t; want %+v, %t", tc.reason, planned, planned.IsSlow(), tc.want, tc.slow)

@@ -70,7 +70,7 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 		instead = ", so the state comes from the newest event"
 	}
 	x.Unread = append(heard.unread("the record", instead), x.Unread...)
-	if x.Entry.Decision.Reason == input.AwaitsTurn {
+	if r := x.Entry.Decision.Reason; r == input.AwaitsTurn || r == input.AwaitsFirst {
 		x.Fleet.First = x.first(ctx)
 	}
 	return Explain(x.Situation), ctx.Err()

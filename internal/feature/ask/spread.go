@@ -38,6 +38,9 @@ type Spreading struct {
 	InLine int `json:"inLine,omitempty"`
 	// Next is the first of them.
 	Next string `json:"next,omitempty"`
+	// Awaits describes the workload with lockstep.dev/first that the healthy ones wait for and that can't
+	// begin yet.
+	Awaits string `json:"awaits,omitempty"`
 	// Place is the place of the explained workload in this line.
 	Place int `json:"place,omitempty"`
 }
@@ -118,6 +121,8 @@ type lineup struct {
 
 	spreads map[subject]*spread.Spread
 	lines   map[subject][]spread.Member
+	// awaits describes the workload that users want to be the first, while the others wait for it.
+	awaits map[subject]string
 	// failed are the inputs whose current version failed on a workload, and barred those for
 	// which others wait because of it.
 	failed, barred map[subject]bool
@@ -125,7 +130,7 @@ type lineup struct {
 
 // lineup computes who is next.
 func (f Fleet) lineup() lineup {
-	l := lineup{Fleet: f, spreads: map[subject]*spread.Spread{}, lines: map[subject][]spread.Member{}, failed: map[subject]bool{}, barred: map[subject]bool{}}
+	l := lineup{Fleet: f, spreads: map[subject]*spread.Spread{}, lines: map[subject][]spread.Member{}, awaits: map[subject]string{}, failed: map[subject]bool{}, barred: map[subject]bool{}}
 	for key, entry := range f.Entries {
 		if !entry.GoneAt.IsZero() || entry.TooNew {
 			continue
@@ -136,6 +141,9 @@ func (f Fleet) lineup() lineup {
 				l.spreads[at] = &spread.Spread{}
 			}
 			l.spreads[at].Set(spread.Member{ID: key.ID(), Namespace: key.Namespace, First: f.First[key], Standing: standing(entry, given)})
+			if given.Due != "" && entry.Decision.Reason == input.AwaitsFirst {
+				l.awaits[at], _, _ = strings.Cut(entry.Decision.Message, ": ")
+			}
 			l.failed[at] = l.failed[at] || f.hasFailed(key, id, given)
 			l.barred[at] = l.barred[at] || given.Due != "" && entry.Decision.Reason == input.VersionStopped
 		}
@@ -151,7 +159,7 @@ func (f Fleet) lineup() lineup {
 // standing is how far a workload is with the current version of an input.
 func standing(e record.Entry, given record.Delivered) spread.Standing {
 	switch {
-	case given.Due != "" && e.Decision.Reason == input.AwaitsTurn:
+	case given.Due != "" && (e.Decision.Reason == input.AwaitsTurn || e.Decision.Reason == input.AwaitsFirst):
 		return spread.Ready
 	case given.Due != "":
 		return spread.Held // or it asks later: it isn't in line
@@ -172,7 +180,7 @@ func (l *lineup) of(key kube.Key, id input.ID, given record.Delivered) Spreading
 	}
 	n, line := s.Count(), l.lines[at]
 	all := Spreading{
-		Input: id.String(), Users: n.All, Healthy: n.Proven, Rolling: n.Rolling, Waiting: n.Waiting, AtMost: l.AtMost, InLine: len(line),
+		Input: id.String(), Users: n.All, Healthy: n.Proven, Rolling: n.Rolling, Waiting: n.Waiting, AtMost: l.AtMost, InLine: len(line), Awaits: l.awaits[at],
 		Place: 1 + slices.IndexFunc(line, func(m spread.Member) bool { return m.ID == key.ID() }),
 	}
 	if len(line) > 0 {

@@ -217,7 +217,10 @@ func (s Spreading) Words() string {
 	if s.Place > 0 {
 		words += fmt.Sprintf("; this one is number %d of %d in line", s.Place, s.InLine)
 	}
-	if s.Next != "" && s.Place != 1 {
+	switch {
+	case s.Awaits != "":
+		words += "; " + s.Awaits
+	case s.Next != "" && s.Place != 1:
 		words += "; next is " + s.Next
 	}
 	return words

@@ -2,6 +2,7 @@ package rollouts
 
 import (
 	"strings"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
@@ -29,10 +30,13 @@ func (r *Reconciler) census(c input.Change) (members []spread.Member, uncertain 
 func (r *Reconciler) memberOnRecord(w *kube.Workload, e record.Entry, c input.Change) spread.Member {
 	p := w.Progress(r.Now())
 	m := spread.Member{
-		ID: w.Key.ID(), Namespace: w.Key.Namespace, Standing: spread.Due, First: r.gatherer.intent(w).First,
+		ID: w.Key.ID(), Namespace: w.Key.Namespace, Standing: spread.Due, Begins: beginsOnRecord(e.Decision, p.Now), First: r.gatherer.intent(w).First,
 		Able: p.HasPods && p.Health == health.Done && !w.Kind.StartsPods() && !w.Status.RollsByHand(), Healthy: p.IsHealthy(r.options.Safety.Settle),
 	}
 	given, has := givenOf(e, c)
+	if waitsOnRecord(e, c) {
+		m.Why = e.Decision.Reason
+	}
 	switch {
 	case given.Stage == record.StageRolling && e.Turn.Template != "" && (has || isHidden(c)):
 		end, _ := e.Turn.Judge(p, r.options.Safety.patience())
@@ -58,7 +62,7 @@ func (r *Reconciler) memberOnRecord(w *kube.Workload, e record.Entry, c input.Ch
 // waitsOnRecord reports whether the change is on record as due, and the workload asks for its turn
 // by itself.
 func waitsOnRecord(e record.Entry, c input.Change) bool {
-	if e.Decision.Reason != input.QuietWindow && e.Decision.Reason != input.AwaitsTurn {
+	if e.Decision.Reason != input.QuietWindow && !awaitsOthers(e.Decision.Reason) {
 		return false
 	}
 	for id, given := range e.Inputs {
@@ -67,6 +71,17 @@ func waitsOnRecord(e record.Entry, c input.Change) bool {
 		}
 	}
 	return false
+}
+
+// beginsOnRecord is when a workload can begin, as far as its last decision shows that.
+func beginsOnRecord(d record.Decision, now time.Time) time.Time {
+	switch {
+	case d.Reason == input.QuietWindow && d.Next.After(now):
+		return d.Next
+	case awaitsOthers(d.Reason) && d.Since.Before(now):
+		return d.Since
+	}
+	return now // its own check says more
 }
 
 // givenOf is the entry of the change's input, and whether its version is that of the change.
@@ -119,7 +134,7 @@ func isPatched(shown input.Shown, given record.Delivered, c input.Change) bool {
 // standingOf is where a workload is with the changes that its rollout on trial delivered.
 func standingOf(t spread.Turn, end spread.End) spread.Standing {
 	switch {
-	case end == spread.Passed:
+	case end == spread.Passed && t.Healthy:
 		return spread.Proven
 	case end == spread.Failing && t.Healthy:
 		return spread.Failed

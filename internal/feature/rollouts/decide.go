@@ -14,7 +14,7 @@ type check func(situation) (Decision, bool)
 // When none does, the change is due and the strategy decides.
 func Decide(in Observation) Decision {
 	s := in.situation()
-	for _, c := range []check{
+	checks := []check{
 		settingNotUnderstood, // a user has to correct it first
 		templateMissing,      // there is nothing to roll out
 		recordTooNew,         // a newer program knows which versions were delivered
@@ -25,18 +25,8 @@ func Decide(in Observation) Decision {
 		awaitsPods,           // the template contains the change, and older pods are left
 		nothingDue,           // current versions are delivered, or only the record changes
 		readByTheNextJob,     // new pods start by themselves
-		stoppedByOperator,    // an operator stopped every automatic change
-		notQuiet,             // more changes may come
-		outsideWindow,        // the maintenance window is closed
-		heldWorkload,         // a user forbids every change
-		barredInput,          // a user forbids this one, or reverted it
-		paused,               // a new template wouldn't restart pods
-		observed,             // the settings ask only for reports
-		strategyObjects,      // it is switched off, or doesn't change the template
-		awaitsWorkload,       // another workload goes first
-		damped,               // it was rolled out too often
-		awaitsTurn,           // others roll, or the version isn't proven yet
-	} {
+	}
+	for _, c := range append(append(checks, gates()...), awaitsTurn) {
 		if d, known := c(s); known {
 			d.Estimate = in.Estimate
 			return d
@@ -45,6 +35,22 @@ func Decide(in Observation) Decision {
 	d := s.strategy.decide(s)
 	d.Estimate = in.Estimate
 	return d
+}
+
+// gates are the checks that let a due change through later, or not at all: what is in the workload's own way.
+func gates() []check {
+	return []check{
+		stoppedByOperator, // an operator stopped every automatic change
+		notQuiet,          // more changes may come
+		outsideWindow,     // the maintenance window is closed
+		heldWorkload,      // a user forbids every change
+		barredInput,       // a user forbids this one, or reverted it
+		paused,            // a new template wouldn't restart pods
+		observed,          // the settings ask only for reports
+		strategyObjects,   // it is switched off, or doesn't change the template
+		awaitsWorkload,    // another workload goes first
+		damped,            // it was rolled out too often
+	}
 }
 
 // NeedsPods reports whether the decision depends on the workload's pods. Beginning a

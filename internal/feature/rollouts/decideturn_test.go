@@ -11,6 +11,7 @@ import (
 func turnCases() map[string]decideCase {
 	changed := []input.Finding{due(app, time.Hour)}
 	refused := TurnState{Refused: true}
+	canary := TurnState{Refused: true, Canary: "deployment/canary in namespace shop goes first, and waits (QuietWindow)"}
 	repair := []input.Finding{with(image(due(db, time.Hour)), func(f *input.Finding) { f.Reason = input.PutBack })}
 	stopped := barred(due(app, time.Hour), input.VersionStopped, "failed on deployment/a in namespace shop")
 	stoppedImage := barred(image(due(db, time.Hour)), input.VersionStopped, "failed on deployment/a in namespace shop")
@@ -18,6 +19,7 @@ func turnCases() map[string]decideCase {
 	rolls := Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true}
 	return map[string]decideCase{
 		"Turn":       {reason: "others go first", findings: changed, turn: refused, pending: ago(time.Hour), want: Decision{Verb: Wait, Reason: input.AwaitsTurn, PendingSince: ago(time.Hour)}, says: []string{"configmap/app"}},
+		"TurnCanary": {reason: "a user chose another one to go first, and that one can't begin", findings: changed, turn: canary, pending: ago(time.Hour), want: Decision{Verb: Wait, Reason: input.AwaitsFirst, PendingSince: ago(time.Hour)}, says: []string{"deployment/canary", "QuietWindow", "configmap/app"}},
 		"TurnRepair": {reason: "a repair doesn't wait", findings: repair, turn: refused, want: Decision{Verb: RollOut, Reason: input.PutBack, Delivered: true}},
 		"TurnForced": {reason: "a person rolls it out by hand", findings: changed, turn: refused, force: ForceRollOut, want: rolls},
 		"TurnHeld":   {reason: "a hold needs a user, so it is shown first", findings: changed, turn: refused, intent: func(in *settings.Intent) { in.Held = true }, pending: ago(time.Hour), stuck: true, want: Decision{Verb: Hold, Reason: input.Held, PendingSince: ago(time.Hour)}},

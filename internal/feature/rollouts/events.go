@@ -88,6 +88,8 @@ func note(d Decision) (text string, warning, ok bool) {
 		return "not rolled out: " + d.Message, true, d.Verb == Hold
 	case input.Paused:
 		return "not rolled out: " + d.Message, false, d.Verb == Hold
+	case input.AwaitsFirst:
+		return "not rolled out yet: " + d.Message, false, true
 	default:
 		return "", false, false
 	}

@@ -62,8 +62,12 @@ type TurnState struct {
 	// Taken is true when the decision begins a rollout that is put on trial. Kept is true when its
 	// patch was already sent, and the answer is lost.
 	Taken, Kept bool
-	// Refused is true when the due changes have no place for the workload now.
-	Refused bool
+	// Refused is true when the due changes have no place for the workload now. Canary describes the
+	// workload that a user wants to be the first with the change CanaryOf, and that can't begin. It is
+	// empty when the workload only waits for its turn.
+	Refused  bool
+	Canary   string
+	CanaryOf input.Change
 }
 
 // Gatekeepers know what lets changes through later. One that is nil lets every change through.

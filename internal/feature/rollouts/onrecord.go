@@ -39,7 +39,7 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 		return record.NewDecision(input.InStep, "", now, time.Time{})
 	}
 	since, next := now, time.Time{}
-	if before.Reason == d.Reason && before.Since.Before(now) {
+	if (before.Reason == d.Reason || awaitsOthers(before.Reason) && awaitsOthers(d.Reason)) && before.Since.Before(now) {
 		since = before.Since
 	}
 	if recheck > 0 {

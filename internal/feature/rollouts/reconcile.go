@@ -29,7 +29,7 @@ func New(o Options, d Dependencies) *Reconciler {
 
 			Revisions: d.Revisions, Starts: d.OnPods.Starts, Installation: d.Installation, MaxDelay: o.MaxDelay, Safety: o.Safety, Gatekeepers: d.Gatekeepers, Now: d.Now,
 		},
-		spreads: newSpreads(o.Safety),
+		spreads: newSpreads(o, d.Now),
 	}
 	r.spreads.census, r.spreads.limits.In = r.census, r.maxRolling
 	r.gatherer.Before, r.gatherer.paces = r.spreads.before, newPaces(o.Safety, d.Change, r.putChange)
@@ -85,6 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	}
 	recheck, err := r.act(ctx, got, d)
 	recheck = sooner(recheck, r.followTurn(got, d, err))
+	r.reportCanary(ctx, key, got.Observation, d)
 	if _, denied := access.Denial(err); denied {
 		d, recheck, err = r.denied(got, d, err), 0, nil
 	}

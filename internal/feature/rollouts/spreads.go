@@ -3,6 +3,7 @@ package rollouts
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -21,6 +22,8 @@ type spreads struct {
 	// before they are checked.
 	census func(input.Change) (members []spread.Member, uncertain []kube.Key)
 
+	now func() time.Time
+
 	mu     sync.Mutex
 	wake   func(kube.Key)
 	active map[input.Change]*spread.Spread
@@ -28,12 +31,14 @@ type spreads struct {
 	of map[string][]*spread.Spread
 	// open are the workloads with a rollout that has a place.
 	open map[kube.Key]struct{}
+	// told is what was reported about an active change on its source.
+	told map[input.Change]string
 }
 
-func newSpreads(o Safety) *spreads {
+func newSpreads(o Options, now func() time.Time) *spreads {
 	return &spreads{
-		limits: spread.Limits{Rolling: o.MaxRolling}, steps: o.Ramp, stopAfter: o.StopAfter,
-		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{},
+		limits: spread.Limits{Rolling: o.Safety.MaxRolling, Wait: o.MaxDelay}, steps: o.Safety.Ramp, stopAfter: o.Safety.StopAfter, now: now,
+		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{}, told: map[input.Change]string{},
 	}
 }
 
@@ -44,9 +49,21 @@ func (s *spreads) Wake(f func(kube.Key)) {
 	s.wake = f
 }
 
+// refusal is why a workload has no turn. The zero value is that other workloads get the change first, or too
+// many roll.
+type refusal struct {
+	// canary is the workload that a user wants to be the first with the change, and that isn't expected
+	// to begin. Its ID is empty when there is none.
+	canary spread.Member
+	change input.Change
+	// recheck is when the workload will have waited for so long that it may begin, or that it has to be
+	// reported, zero for never.
+	recheck time.Duration
+}
+
 // reserve takes a turn of each change, or of none. The members are the workload in each of them,
 // and resumed are the changes that no failure stops.
-func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, resumed []input.Change) bool {
+func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, resumed []input.Change) (granted bool, why refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var wants []*spread.Spread
@@ -59,21 +76,43 @@ func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, 
 	for _, at := range wants {
 		// A failure that isn't on record, because the process ended before.
 		if spread.Stopped(at.Failed(), s.stopAfter) != "" && !slices.Contains(resumed, at.Change) {
-			return false
+			return false, refusal{}
 		}
 	}
-	admitted := spread.Admit(wants, s.wants, s.limits)
+	admitted := spread.Admit(wants, s.wants, s.at())
 	if !slices.Contains(admitted, key.ID()) {
 		for _, id := range admitted { // nobody else wakes them when this one was woken in their place
 			s.wakeUp(id)
 		}
-		return false
+		return false, s.refusal(key.ID(), wants)
 	}
 	for c, m := range members {
 		m.Standing = spread.Rolling
 		s.set(s.active[c], m)
 	}
-	return true
+	return true, refusal{}
+}
+
+// at are the limits now.
+func (s *spreads) at() spread.Limits {
+	l := s.limits
+	l.Now = s.now()
+	return l
+}
+
+// refusal is why a workload has no turn of these changes.
+func (s *spreads) refusal(id string, wants []*spread.Spread) (why refusal) {
+	l := s.at()
+	for _, at := range wants {
+		m, _ := at.Member(id)
+		if left := m.Latest(l).Sub(l.Now); left > 0 {
+			why.recheck = sooner(why.recheck, left)
+		}
+		if canary, waits := at.Canary(m, l); waits && (why.canary.ID == "" || canary.ID < why.canary.ID) {
+			why.canary, why.change = canary, at.Change
+		}
+	}
+	return why
 }
 
 // holds reports whether a workload already has a turn of each change: its patch was sent, and the
@@ -126,6 +165,9 @@ func (s *spreads) report(key kube.Key, members map[input.Change]spread.Member, o
 		if before.Standing == spread.Rolling && m.Standing == spread.Rolling {
 			m.Able = before.Able
 		}
+		if m.Begins.Equal(before.Begins) {
+			before.Begins = m.Begins
+		}
 		if m != before {
 			s.set(at, m)
 			changed = append(changed, at)
@@ -141,7 +183,7 @@ func (s *spreads) postpone(key kube.Key) {
 	id := key.ID()
 	for _, at := range s.of[id] {
 		if m, _ := at.Member(id); m.Standing == spread.Due || m.Standing == spread.Ready {
-			m.Standing, m.Why = spread.Later, input.Unreadable
+			m.Standing, m.Why, m.Begins = spread.Due, input.Unreadable, time.Time{}
 			at.Set(m)
 		}
 	}
@@ -166,7 +208,7 @@ func (s *spreads) leave(at *spread.Spread, id string, members map[input.Change]s
 
 // follow wakes the members whose turn has come, and those that wait for others, and forgets changes that are through.
 func (s *spreads) follow(id string, changed []*spread.Spread) {
-	for _, next := range spread.Admit(changed, s.wants, s.limits) {
+	for _, next := range spread.Admit(changed, s.wants, s.at()) {
 		if next != id {
 			s.wakeUp(next)
 		}
@@ -179,11 +221,23 @@ func (s *spreads) follow(id string, changed []*spread.Spread) {
 		}
 		if at.IsOver() {
 			delete(s.active, at.Change)
+			delete(s.told, at.Change)
 			for m := range at.Members() {
 				s.unlink(at, m.ID)
 			}
 		}
 	}
+}
+
+// isNews reports whether this wasn't reported yet about an active change, and notes that it is.
+func (s *spreads) isNews(c input.Change, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, active := s.active[c]; !active || s.told[c] == text {
+		return false
+	}
+	s.told[c] = text
+	return true
 }
 
 // wakeWaiting wakes every member of a change that waits.

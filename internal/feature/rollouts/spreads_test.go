@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -16,21 +17,21 @@ func TestReserve(t *testing.T) {
 	t.Parallel()
 	const members, budget = 60, 5
 	c := input.Change{Namespace: "shop", ID: app, Version: "2"}
-	s := newSpreads(Safety{MaxRolling: budget})
+	s := newSpreads(Options{Safety: Safety{MaxRolling: budget}}, time.Now)
 	s.census = func(input.Change) ([]spread.Member, []kube.Key) { return nil, nil }
-	var granted atomic.Int64
+	var turns atomic.Int64
 	var askers sync.WaitGroup
 	for i := range members {
 		askers.Go(func() {
 			key := web(fmt.Sprint(i))
-			if s.reserve(key, map[input.Change]spread.Member{c: {ID: key.ID(), Namespace: "shop", Able: true}}, nil) {
-				granted.Add(1)
+			if granted, _ := s.reserve(key, map[input.Change]spread.Member{c: {ID: key.ID(), Namespace: "shop", Able: true}}, nil); granted {
+				turns.Add(1)
 			}
 		})
 	}
 	askers.Wait()
-	if granted.Load() != budget {
-		t.Errorf("%d workloads got a turn, want %d", granted.Load(), budget)
+	if turns.Load() != budget {
+		t.Errorf("%d workloads got a turn, want %d", turns.Load(), budget)
 	}
 }
 
@@ -39,7 +40,7 @@ func TestReserveConcurrently(t *testing.T) {
 	t.Parallel()
 	const members, budget = 60, 5
 	c := input.Change{Namespace: "shop", ID: app, Version: "2"}
-	s := newSpreads(Safety{MaxRolling: budget})
+	s := newSpreads(Options{Safety: Safety{MaxRolling: budget}}, time.Now)
 	s.census = func(input.Change) (all []spread.Member, _ []kube.Key) {
 		for i := range members {
 			all = append(all, spread.Member{ID: web(fmt.Sprint(i)).ID(), Namespace: "shop", Standing: spread.Due, Able: true})
@@ -65,7 +66,10 @@ func TestReserveConcurrently(t *testing.T) {
 		w.Lock()
 		defer w.Unlock()
 		m := spread.Member{ID: key.ID(), Namespace: "shop", Able: true}
-		if w.has || !s.reserve(key, map[input.Change]spread.Member{c: m}, nil) {
+		if w.has {
+			return
+		}
+		if granted, _ := s.reserve(key, map[input.Change]spread.Member{c: m}, nil); !granted {
 			return
 		}
 		if n := rolling.Add(1); n > most.Load() {

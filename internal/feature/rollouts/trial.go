@@ -48,7 +48,7 @@ func (o outcome) awaits(f input.Finding, given, before record.Delivered) bool {
 
 // turn is the rollout on trial after the decision: the one that it began, or the earlier one,
 // unless its end is known. While a change is pending, only Healthy is on record, for a process
-// that finds the patch and not the record of it: the workload was available.
+// that finds the patch and not the record of it: the workload was available since the change was first seen.
 func (o outcome) turn(e record.Entry) spread.Turn {
 	before, now := e.Turn, o.before.turn
 	switch {
@@ -69,7 +69,8 @@ func (o outcome) turn(e record.Entry) spread.Turn {
 	case spread.Open:
 	}
 	if before.Template == "" {
-		before.Healthy = now.Able && !o.decision.PendingSince.IsZero()
+		since := e.PendingSince.IsZero() || before.Healthy || now.Healthy // available since then, or for long enough
+		before.Healthy = now.Able && since && !o.decision.PendingSince.IsZero()
 	}
 	return before
 }
@@ -99,9 +100,9 @@ func (o outcome) stage(e record.Entry, f input.Finding, before string) string {
 		return record.StageRolling
 	case o.decision.Verb == Evict && o.delivers(f) && e.Turn.Template != "":
 		return record.StageRolling
-	case before == record.StageRolling && now.End == spread.Passed:
+	case before == record.StageRolling && now.End == spread.Passed && e.Turn.Healthy:
 		return record.StageProven
-	case before == record.StageRolling && (now.End == spread.Over || !o.rolledOut.At.IsZero() && !now.Taken):
+	case before == record.StageRolling && ((now.End == spread.Over || now.End == spread.Passed) || !o.rolledOut.At.IsZero() && !now.Taken):
 		return ""
 	}
 	return before

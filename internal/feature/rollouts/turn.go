@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
@@ -35,7 +37,7 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 		if f.Change.IsZero() || f.Reason == input.PutBack {
 			continue
 		}
-		members[f.Change] = in.member(key, f)
+		members[f.Change] = in.member(key, f, r.options.Safety.Settle)
 		if in.isResumed(f) {
 			resumed = append(resumed, f.Change)
 		}
@@ -43,20 +45,38 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 	if in.Turn.Kept = r.spreads.holds(key, members); in.Turn.Kept {
 		return false
 	}
-	if r.spreads.reserve(key, members, resumed) {
+	granted, why := r.spreads.reserve(key, members, resumed)
+	if granted {
 		return false
 	}
 	in.Turn.Taken, in.Turn.Refused = false, true
-	in.Recheck = sooner(in.Recheck, sooner(in.Turn.Settles, r.options.Safety.Timeout))
+	if canary := why.canary; canary.ID != "" {
+		in.Turn.Canary = objectname.OfID(canary.ID) + " goes first, and waits (" + string(cmp.Or(canary.Why, input.AwaitsTurn)) + ")"
+		in.Turn.CanaryOf = why.change
+	}
+	in.Recheck = sooner(sooner(in.Recheck, why.recheck), sooner(in.Turn.Settles, r.options.Safety.Timeout))
 	return true
 }
 
-// member is the workload in one of its changes.
-func (in Observation) member(key kube.Key, f input.Finding) spread.Member {
+// member is the workload in one of its changes, ready to begin.
+func (in Observation) member(key kube.Key, f input.Finding, settle time.Duration) spread.Member {
 	return spread.Member{
-		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First,
+		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First, Begins: in.readySince(settle),
 		Able: in.Turn.Able, Healthy: in.Turn.Able && in.Turn.Healthy, AtOnce: f.Pace.AtOnce,
 	}
+}
+
+// readySince is since when nothing of the workload's own is in the way of its change. One that became
+// available a moment ago has to stay so for the settle time first.
+func (in Observation) readySince(settle time.Duration) time.Time {
+	at := in.Now
+	if told := in.Entry.Decision; awaitsOthers(told.Reason) && told.Since.Before(at) {
+		at = told.Since
+	}
+	if in.Turn.Able && !in.Turn.Healthy {
+		at = at.Add(settle)
+	}
+	return at
 }
 
 // followTurn reports where the workload is with its changes after a decision, which an error may
@@ -68,7 +88,8 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 	key, in := got.Workload.Key, got.Observation
 	e, _ := r.Records.Entry(key)
 	open := e.Turn.Template != "" && !e.Turn.Freed
-	if e.Turn.Template != "" && !d.AwaitsStatus && !in.AwaitsStatus {
+	awaited := e.Turn.Template != "" || in.Intent.First && !d.PendingSince.IsZero() // by the other workloads
+	if awaited && !d.AwaitsStatus && !in.AwaitsStatus {
 		r.Cluster.AwaitHealth(got.Workload)
 	}
 	switch {
@@ -78,7 +99,11 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 	default:
 		recheck = time.Millisecond // it was found on trial, and may have ended long ago
 	}
-	if !open && r.spreads.isIdle(key) || d.Reason == input.GenerationNotObserved || open && d.isMistake() && in.Turn.End == spread.Open {
+	if d.Reason == input.GenerationNotObserved {
+		r.spreads.postpone(key)
+		return recheck
+	}
+	if !open && r.spreads.isIdle(key) || open && d.isMistake() && in.Turn.End == spread.Open {
 		return recheck // nothing more is known than before, such as of a patch that isn't on record
 	}
 	members := map[input.Change]spread.Member{}
@@ -86,9 +111,14 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 		if f.Change.IsZero() {
 			continue
 		}
-		m := in.member(key, f)
-		if m.Standing, m.Why = in.standing(f, e, d, err); m.Standing == spread.Rolling {
+		m := in.member(key, f, r.options.Safety.Settle)
+		switch m.Standing, m.Why = in.standing(f, e, d, err); {
+		case m.Standing == spread.Rolling:
 			m.Able = e.Turn.Healthy
+		case m.Why == input.ReloadFailed || m.Standing == spread.Held:
+			m.Begins = time.Time{}
+		case m.Standing == spread.Due:
+			m.Begins = in.begins()
 		}
 		if before, several := members[f.Change]; !several || before.Standing < m.Standing {
 			members[f.Change] = m
@@ -110,7 +140,7 @@ func (in Observation) standing(f input.Finding, e record.Entry, d Decision, err 
 	case isDue && err != nil && in.Turn.Taken && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
 		return spread.Rolling, "" // the API server may have stored the patch; the next check sees it
 	case isDue && err != nil:
-		return spread.Later, input.ReloadFailed
+		return spread.Due, input.ReloadFailed
 	case isDue && d.Verb == Evict && !d.Delivered && e.Turn.Template != "":
 		return standingOf(e.Turn, spread.Open), ""
 	case isDue && (!d.Delivered || !contains(d.Due, f.ID)):
@@ -136,12 +166,10 @@ func (in Observation) dueStanding(f input.Finding, d Decision) (spread.Standing,
 	switch {
 	case f.IsWithheld():
 		return spread.Held, f.Bars[0].Reason
-	case d.Reason == input.QuietWindow:
-		return spread.Due, ""
-	case d.Reason == input.AwaitsTurn:
+	case awaitsOthers(d.Reason):
 		return spread.Ready, ""
 	case d.Verb == Wait:
-		return spread.Later, d.Reason
+		return spread.Due, d.Reason
 	}
 	return spread.Held, d.Reason
 }
@@ -213,6 +241,21 @@ func (r *Reconciler) raiseStop(ctx context.Context, w *kube.Workload, c input.Ch
 		})
 	}
 	r.spreads.wakeWaiting(c)
+}
+
+// reportCanary reports on the source, once, that its change waits for the workload that a user wants to be
+// the first.
+func (r *Reconciler) reportCanary(ctx context.Context, key kube.Key, in Observation, d Decision) {
+	c := in.Turn.CanaryOf
+	if d.Reason != input.AwaitsFirst || !r.spreads.isNews(c, in.Turn.Canary) {
+		return
+	}
+	if about := r.sourceReference(ctx, key.Namespace, c.ID); about != nil {
+		r.Announcer.Announce(announce.Event{
+			About: about, Reason: string(input.AwaitsFirst), Action: string(Wait), Change: c,
+			Note: c.String() + ": " + in.Turn.Canary + "; the other healthy workloads keep the earlier version until then",
+		})
+	}
 }
 
 // sourceReference is the object reference of a source for events, nil for an image, or when it

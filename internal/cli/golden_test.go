@@ -117,7 +117,7 @@ func TestGoldenRest(t *testing.T) {
 	text.WriteString("\n")
 	sourceAnswer{ask.SourceExplanation{
 		Namespace: "shop", Source: "configmap/app", Controller: ask.Controller{State: ask.Running}, Hidden: "forbidden",
-		Flow:  ask.Flow{Stops: stops[:1], StoppedVersions: failed[:1], Spread: []ask.Spreading{{Input: "configmap/app", Users: 10, Healthy: 1, Waiting: 9, AtMost: 20}}},
+		Flow:  ask.Flow{Stops: stops[:1], StoppedVersions: failed[:1], Spread: []ask.Spreading{{Input: "configmap/app", Users: 10, Waiting: 10, AtMost: 20, InLine: 9, Next: "deployment/d", Awaits: "deployment/canary in namespace shop goes first, and waits (QuietWindow)"}}},
 		Users: []ask.SourceUser{{Workload: "deployment/web", State: held, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"}},
 	}}.print(&text, now, false)
 	printStops(&text, stops, now)

@@ -57,7 +57,7 @@ func endsInTurn(r Reason) string {
 	case AwaitsTurn:
 		return "its turn, after the workloads before it are healthy"
 	case AwaitsFirst:
-		return "the rollout of the workload with lockstep.dev/first, which the message names, or the end of that annotation"
+		return "the rollout of the workload with lockstep.dev/first"
 	case AwaitsWindow:
 		return "the maintenance window to open"
 	case AwaitsWorkload:

@@ -38,8 +38,7 @@ type Spreading struct {
 	InLine int `json:"inLine,omitempty"`
 	// Next is the first of them.
 	Next string `json:"next,omitempty"`
-	// Awaits describes the workload with lockstep.dev/first that the healthy ones wait for and that can't
-	// begin yet.
+	// Awaits is the workload with lockstep.dev/first that the healthy ones wait for and that can't begin yet.
 	Awaits string `json:"awaits,omitempty"`
 	// Place is the place of the explained workload in this line.
 	Place int `json:"place,omitempty"`

@@ -43,8 +43,11 @@ func fleet(text string) map[kube.Key]record.Entry {
 		case "has":
 		default:
 			given.Due, e.Decision = "77ab01c9de", record.Decision{Reason: map[string]input.Reason{
-				"turn": input.AwaitsTurn, "held": input.Held, "stopped": input.VersionStopped, "window": input.AwaitsWindow,
+				"turn": input.AwaitsTurn, "first": input.AwaitsFirst, "quiet": input.QuietWindow, "held": input.Held, "stopped": input.VersionStopped, "window": input.AwaitsWindow,
 			}[state]}
+			if state == "first" {
+				e.Decision.Message = "deployment/d in namespace shop goes first, and waits (QuietWindow): configmap/app 3fa9c1d2e4 -> 77ab01c9de"
+			}
 		}
 		e.Inputs = map[input.ID]record.Delivered{input.ConfigMap("app"): given}
 		all[deployment(name)] = e
@@ -69,6 +72,11 @@ func TestExplainPlace(t *testing.T) {
 		"First": {
 			"the one that a user named goes first", "shop/a:turn shop/b:turn shop/c:turn shop/d:turn", "shop/a", "shop/d", false,
 			&ask.Spreading{Input: "configmap/app", Users: 4, Waiting: 4, AtMost: 20, InLine: 4, Next: "deployment/d", Place: 2}, "its turn: 2nd of 4",
+		},
+		"Canary": {
+			"the one that a user named goes first, and can't begin", "shop/a:first shop/b:first shop/c:proven shop/d:quiet", "shop/b", "shop/d", false,
+			&ask.Spreading{Input: "configmap/app", Users: 4, Healthy: 1, Waiting: 3, AtMost: 20, InLine: 2, Next: "deployment/a", Place: 2, Awaits: "deployment/d in namespace shop goes first, and waits (QuietWindow)"},
+			"the rollout of the workload with lockstep.dev/first",
 		},
 		"Rolls": {
 			"it has its turn", "shop/a:rolling shop/b:turn", "shop/a", "", false,

@@ -165,6 +165,7 @@ func TestRecoveredJustNow(t *testing.T) {
 	})
 	c.pass(t, 29*time.Second)
 	c.status(t, "a", 2, 2)
+	c.pass(t, 0) // it is seen
 	c.pass(t, 2*time.Second)
 	c.expect(t, "it has been available for two seconds", 0)
 	c.pass(t, 10*time.Second)

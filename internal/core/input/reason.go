@@ -225,7 +225,7 @@ func FollowExplanations() []Explanation {
 		{Held, "The workload, its namespace or a changed source is held with `lockstep.dev/hold`. Run `lockstep release`, or remove the annotation."},
 		{Paused, "The workload is paused (`spec.paused`), so a new template wouldn't restart pods. The change waits until you resume the workload. If the resume creates a new revision, that revision delivers the change. Otherwise Lockstep starts one rollout."},
 		{AwaitsTurn, "Other workloads get this version first: one workload, then 2, then 4. Each step waits until the previous one is healthy, and a limited number of workloads roll at the same time."},
-		{AwaitsFirst, "The healthy workload with `lockstep.dev/first` gets this version first, and can't begin within `--max-delay`: it has a long quiet window, or waits for its maintenance window, a damping pause or its turn in another change. The message names it and its reason. Workloads that aren't healthy don't wait for it."},
+		{AwaitsFirst, "The healthy workload with `lockstep.dev/first` gets this version first, and can't begin within the maximum delay: it has a long quiet window, or waits for its maintenance window, a damping pause or its turn in another change. The message names it and its reason. Workloads that aren't healthy don't wait for it."},
 		{AwaitsWindow, "The maintenance window is closed (`lockstep.dev/window`, or the controller's default). When it opens, Lockstep delivers all changes in one rollout."},
 		{AwaitsWorkload, "A workload that `lockstep.dev/after` names hasn't finished rolling out the same change."},
 		{AfterIgnored, "`lockstep.dev/after` names a workload that is missing, not followed, held or stopped. Lockstep doesn't wait for it."},

@@ -2,7 +2,6 @@ package rollouts
 
 import (
 	"slices"
-	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -17,23 +16,6 @@ func awaitsTurn(s situation) (Decision, bool) {
 
 // awaitsOthers reports whether nothing of the workload's own is in the way of its change.
 func awaitsOthers(r input.Reason) bool { return r == input.AwaitsTurn || r == input.AwaitsFirst }
-
-// begins is when nothing of the workload's own is in the way of its change any more, zero when that isn't
-// known: a user or another workload has to act first.
-func (in Observation) begins() time.Time {
-	s, at := in.situation(), in.Now
-	for _, gate := range gates() {
-		d, closed := gate(s)
-		switch {
-		case !closed:
-		case d.Verb != Wait, d.Reason == input.AwaitsWorkload:
-			return time.Time{}
-		default:
-			at = later(at, in.Now.Add(d.Recheck))
-		}
-	}
-	return at
-}
 
 // takesTurn reports whether the decision begins a rollout that is put on trial. A workload
 // without pods, a CronJob and one whose pods a user replaces prove nothing, so they don't wait.

@@ -375,6 +375,9 @@ func (m *FleetModel) isAble(w *member) bool {
 // rollout that goes on.
 func (m *FleetModel) mayBeAble(w *member) bool {
 	since, seen := m.earliest(w), !w.done.IsZero() || w.ended.After(m.known())
+	if resumed := w.paused.since; w.paused.before && resumed.Before(since) && since.Sub(resumed) <= seenWithin {
+		since = resumed // its pods were available, and only its controller hasn't acted on the resume
+	}
 	return w.trial != nil && w.trial.mayBe || seen && !since.IsZero() && !since.Add(m.rules.Settle).After(m.now)
 }
 

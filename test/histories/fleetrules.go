@@ -223,7 +223,8 @@ func (m *FleetModel) standings(users []*member, w *member, c change) (proven, ce
 		able, rolls := m.rolls(u, c)
 		isNext := m.isAble(u) && m.isDue(u, c) && m.isFree(u) && m.isAlone(u, c) && (!isChosen || u.wishes.now.First) && !m.mayBeLimited(u)
 		isCertain, isProven := u.proven[c]
-		if isCertain && slices.Equal(u.given[c.source], []string{c.content}) {
+		hasIt := m.sources[place{u.Namespace, c.source}].content.now == c.content // and not another one in its own copy
+		if isCertain && hasIt && slices.Equal(u.given[c.source], []string{c.content}) {
 			certainly++
 		}
 		switch {

@@ -246,3 +246,22 @@ func TestCanaryIsPassed(t *testing.T) {
 		})
 	}
 }
+
+// TestHoldBehindQuietWindow: the chosen workload is held while its quiet window is on record. A process that
+// starts then lets the others go first.
+func TestHoldBehindQuietWindow(t *testing.T) {
+	t.Parallel()
+	c := newBroken(t, 5, nil, func(c *crew) {
+		c.annotate(t, "a", settings.First, "true")
+		c.annotate(t, "a", settings.Quiet, "24h")
+	})
+	c.pass(t, time.Hour)
+	c.expect(t, "they wait for the first", 0)
+	c.annotate(t, "a", settings.Hold, "freeze")
+	c.start()
+	c.pass(t, 0)
+	if a := c.reason("a"); a != input.QuietWindow {
+		t.Fatalf("the first is on record with %s, which isn't what this test is about", a)
+	}
+	c.expect(t, "a user has to act before the first begins", 1)
+}

@@ -19,7 +19,9 @@ func (r *Reconciler) census(c input.Change) (members []spread.Member, uncertain 
 		e, _ := r.Records.Entry(w.Key)
 		m := r.memberOnRecord(w, e, c)
 		members = append(members, m)
-		if m.Standing != spread.Has && m.Standing != spread.Proven && !waitsOnRecord(e, c) {
+		// A quiet window on record doesn't show what else is in the way, such as a hold.
+		isCertain := waitsOnRecord(e, c) && awaitsOthers(e.Decision.Reason)
+		if m.Standing != spread.Has && m.Standing != spread.Proven && !isCertain {
 			uncertain = append(uncertain, w.Key)
 		}
 	})

@@ -17,11 +17,12 @@ func (g *Gatherer) turn(w *kube.Workload, in *Observation) {
 	if g.Safety == (Safety{}) {
 		return
 	}
-	p := w.Progress(in.Now)
+	p, stalled := w.Progress(in.Now), w.Stalled(in.Now)
 	if in.Entry.Turn.Template != "" && (w.RolledOutAt.IsZero() || !in.Entry.Eviction.Since.IsZero()) {
 		// Evictions replace each pod by itself, so it counts since when one is missing.
 		p.ProgressedAt = later(p.ProgressedAt, p.StateSince)
-		p.Health = health.Of(w.TemplateStatus(), in.Now.Sub(p.StateSince)).State
+		stalled = in.Now.Sub(p.StateSince)
+		p.Health = health.Of(w.TemplateStatus(), stalled).State
 	}
 	proves := p.HasPods && !in.State.StartsPods && !in.State.Rollout.RollsByHand()
 	in.Turn = TurnState{Tracked: true, Proves: proves, Able: proves && p.Health == health.Done, Serves: w.Status.Counts.Available > 0, Template: p.Template}
@@ -48,8 +49,8 @@ func (g *Gatherer) turn(w *kube.Workload, in *Observation) {
 		}
 	case spread.Open, spread.Freed:
 		in.Turn.Healthy = open.Healthy
-		if deadline := w.Status.Deadline; deadline > 0 {
-			recheck = sooner(recheck, max(time.Second, deadline-w.Stalled(in.Now)))
+		if left := w.Status.Deadline - stalled; left > 0 { // one that has passed already counts
+			recheck = sooner(recheck, left)
 		}
 	case spread.Failing, spread.Over:
 	}

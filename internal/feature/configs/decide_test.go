@@ -386,6 +386,14 @@ func decideCases() map[string]decideCase {
 			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), CurrentShown: "2", Revisions: []timeline.Revision{{Created: at(1), Shown: input.Shown{input.ConfigMap("app"): input.Tracked("2")}.Marks()}}},
 			recorded(input.DeliveredBefore),
 		},
+		"PatchUnrecorded": {
+			"killed between the patch and the record: its pods loaded it, and its rollout is on trial",
+			seen{
+				Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), WrittenAt: at(1), Unaccounted: true,
+				Unrecorded: true, ShownVersion: "2", CurrentShown: "2", Revisions: rolledOut(at(3), 61),
+			},
+			recorded(input.DeliveredBefore),
+		},
 		"MissingAndUnobserved": {
 			"it is not known yet whether its pods run without the source",
 			seen{Current: absent, Required: true, Unobserved: true},
@@ -461,7 +469,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 // ofWorkload are the reasons that package rollouts gives.
 func ofWorkload(r input.Reason) bool {
 	switch r {
-	case input.AwaitsTurn, input.AwaitsWindow, input.AwaitsWorkload, input.AfterIgnored, input.Damped, input.VersionStopped, input.Stopped,
+	case input.AwaitsTurn, input.AwaitsFirst, input.AwaitsWindow, input.AwaitsWorkload, input.AfterIgnored, input.Damped, input.VersionStopped, input.Stopped,
 		input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
 		input.Reloaded, input.WouldReload, input.ReloadFailed, input.StrategyOff, input.Evicting, input.Evicted,
 		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources, input.TooManyKeys,

@@ -175,6 +175,23 @@ func TestRecoveredJustNow(t *testing.T) {
 	}
 }
 
+// TestRecoveredIsNotHealthy: a workload that failed with a version, and recovered a moment ago, isn't the first
+// with the next one.
+func TestRecoveredIsNotHealthy(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, 5, careful())
+	c.pass(t, time.Minute)
+	c.fail(t, "a")
+	c.expect(t, "the version is stopped", 1)
+	c.pass(t, time.Minute)
+	c.status(t, "a", 2, 2)
+	c.change(t, "3")
+	c.pass(t, 3*time.Second)
+	if strings.Join(c.order, "") != "ab" {
+		t.Errorf("rolled out %q, want a with version 2, and b with version 3", c.order)
+	}
+}
+
 // TestCanary: healthy workloads wait for the one that a user wants to be the first, and report that on
 // themselves and on the source. One that is broken doesn't wait.
 func TestCanary(t *testing.T) {

@@ -48,7 +48,9 @@ func (g *Gatherer) turn(w *kube.Workload, in *Observation) {
 			in.Turn.End, recheck = spread.Open, evictionCheck // not every pod was replaced
 		}
 	case spread.Open, spread.Freed:
-		in.Turn.Healthy = open.Healthy
+		if !open.Freed { // one that failed and recovered has to stay available first
+			in.Turn.Healthy = open.Healthy
+		}
 		if left := w.Status.Deadline - stalled; left > 0 { // one that has passed already counts
 			recheck = sooner(recheck, left)
 		}

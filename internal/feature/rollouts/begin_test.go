@@ -82,13 +82,23 @@ func TestFixReachesBroken(t *testing.T) {
 		reason  string
 		prepare func(*testing.T, *crew)
 	}{
-		"Quiet": {"its quiet window ends tomorrow", func(t *testing.T, c *crew) { c.annotate(t, "a", settings.Quiet, "24h") }},
+		"Quiet": {"its quiet window ends tomorrow", func(t *testing.T, c *crew) {
+			t.Helper()
+			c.annotate(t, "a", settings.Quiet, "24h")
+		}},
 		"First": {"a user wants it to be the first, and its quiet window ends tomorrow", func(t *testing.T, c *crew) {
+			t.Helper()
 			c.annotate(t, "a", settings.Quiet, "24h")
 			c.annotate(t, "a", settings.First, "true")
 		}},
-		"Window": {"its window is closed", func(t *testing.T, c *crew) { c.annotate(t, "a", settings.Window, "0 0 29 2 * 1h") }},
-		"Hold":   {"it is held", func(t *testing.T, c *crew) { c.annotate(t, "a", settings.Hold, "freeze") }},
+		"Window": {"its window is closed", func(t *testing.T, c *crew) {
+			t.Helper()
+			c.annotate(t, "a", settings.Window, "0 0 29 2 * 1h")
+		}},
+		"Hold": {"it is held", func(t *testing.T, c *crew) {
+			t.Helper()
+			c.annotate(t, "a", settings.Hold, "freeze")
+		}},
 	} {
 		for restart, restarts := range map[string]bool{"": false, "Restarted": true} {
 			t.Run(name+restart, func(t *testing.T) {
@@ -247,9 +257,19 @@ func TestCanaryIsPassed(t *testing.T) {
 		reason  string
 		prepare func(*testing.T, *crew)
 	}{
-		"Held":  {"a user has to act", func(t *testing.T, c *crew) { c.annotate(t, "e", settings.Hold, "freeze") }},
-		"Sick":  {"it isn't healthy", func(t *testing.T, c *crew) { c.annotate(t, "e", settings.Quiet, "24h"); c.status(t, "e", 2, 1) }},
-		"After": {"it waits for one of them", func(t *testing.T, c *crew) { c.annotate(t, "e", settings.After, "deployment/a") }},
+		"Held": {"a user has to act", func(t *testing.T, c *crew) {
+			t.Helper()
+			c.annotate(t, "e", settings.Hold, "freeze")
+		}},
+		"Sick": {"it isn't healthy", func(t *testing.T, c *crew) {
+			t.Helper()
+			c.annotate(t, "e", settings.Quiet, "24h")
+			c.status(t, "e", 2, 1)
+		}},
+		"After": {"it waits for one of them", func(t *testing.T, c *crew) {
+			t.Helper()
+			c.annotate(t, "e", settings.After, "deployment/a")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -112,20 +112,28 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 			continue
 		}
 		m := in.member(key, f, r.options.Safety.Settle)
-		switch m.Standing, m.Why = in.standing(f, e, d, err); {
-		case m.Standing == spread.Rolling:
-			m.Able = e.Turn.Healthy
-		case m.Why == input.ReloadFailed || m.Standing == spread.Held:
-			m.Begins = time.Time{}
-		case m.Standing == spread.Due:
-			m.Begins = in.begins()
-		}
+		m.Standing, m.Why = in.standing(f, e, d, err)
+		m = in.stands(m, e.Turn)
 		if before, several := members[f.Change]; !several || before.Standing < m.Standing {
 			members[f.Change] = m
 		}
 	}
 	r.spreads.report(key, members, open)
 	return recheck
+}
+
+// stands adds to a member what follows from its standing: whether its rollout can prove the change, or when it
+// can begin.
+func (in Observation) stands(m spread.Member, t spread.Turn) spread.Member {
+	switch {
+	case m.Standing == spread.Rolling:
+		m.Able = t.Healthy
+	case m.Why == input.ReloadFailed || m.Standing == spread.Held:
+		m.Begins = time.Time{}
+	case m.Standing == spread.Due:
+		m.Begins = in.begins()
+	}
+	return m
 }
 
 // standing is where the workload is with the change of an input, after a decision.

@@ -80,9 +80,9 @@ func TestUnderstand(t *testing.T) {
 		problem     string
 		with, lacks string // a right
 	}{
-		"Plain":     {"the whole cluster", []string{"controller"}, nil, true, "", "patch deployments.apps in all namespaces", "list pods in all namespaces"},
-		"NoCommand": {"the image has the entry point", []string{"controller", "--pod-strategies"}, nil, true, "", "list pods in all namespaces", "get serviceaccounts in all namespaces"},
-		"Images":    {"credentials are read", []string{"controller", "--images"}, nil, true, "", "get serviceaccounts in all namespaces", "list pods in all namespaces"},
+		"Plain":     {"the whole cluster", []string{"controller"}, nil, true, "", "patch deployments.apps in all namespaces", "create pods/eviction in all namespaces"},
+		"NoCommand": {"the image has the entry point", []string{"controller", "--pod-strategies"}, nil, true, "", "create pods/eviction in all namespaces", "get serviceaccounts in all namespaces"},
+		"Images":    {"credentials are read", []string{"controller", "--images"}, nil, true, "", "get serviceaccounts in all namespaces", "create pods/eviction in all namespaces"},
 		"Some":      {"only what is watched", []string{"controller", "--namespaces=shop"}, nil, true, "", "watch secrets in shop", "watch secrets in all namespaces"},
 		"Variable":  {"the environment stands for flags", []string{"controller"}, map[string]string{"LOCKSTEP_OBSERVE": "true"}, true, "", "create configmaps in own", "patch deployments.apps in all namespaces"},
 		"Wrong":     {"it would not start", []string{"controller", "--quite=1s"}, nil, true, "did you mean --quiet?", "", ""},
@@ -91,7 +91,7 @@ func TestUnderstand(t *testing.T) {
 		"Crossed":   {"each is right by itself", []string{"controller", "--quiet=2m", "--max-delay=1m"}, nil, true, "maximum delay 1m", "", ""},
 		"Form":      {"neither with this", []string{"controller", "--form=x"}, nil, true, "--form", "", ""},
 		"Labels":    {"neither with this", []string{"controller", "--namespace-selector=a b"}, nil, true, "--namespace-selector", "", ""},
-		"Selected":  {"any namespace may get the labels", []string{"controller", "--namespace-selector=team=shop"}, nil, true, "", "patch deployments.apps in all namespaces", "list pods in all namespaces"},
+		"Selected":  {"any namespace may get the labels", []string{"controller", "--namespace-selector=team=shop"}, nil, true, "", "patch deployments.apps in all namespaces", "create pods/eviction in all namespaces"},
 		"Files":     {"they are in the container", []string{"controller", "--images", "--image-webhook-addr=:1", "--image-webhook-secret-file=/no/such", "--registry-ca=a:1=/no/such", "--docker-config=/no/such"}, nil, true, "", "get serviceaccounts in all namespaces", ""},
 		"Agent":     {"another command", []string{"status"}, nil, false, "", "", ""},
 		"Nothing":   {"the image decides", nil, nil, false, "", "", ""},

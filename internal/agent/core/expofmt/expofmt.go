@@ -6,6 +6,7 @@ package expofmt
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,12 +124,16 @@ func (c Condition) Samples(exposition string) map[string]float64 {
 }
 
 // Holds reports whether the condition holds for each sample, and there is at least one. A
-// sample that is new counts as 0 before, like a new counter.
+// sample that is new, or was NaN because the application hadn't set it yet, counts as 0 before,
+// like a new counter.
 func (c Condition) Holds(now, earlier map[string]float64) bool {
 	for labels, value := range now {
 		against := c.Value
 		if c.Before {
 			against = earlier[labels]
+			if math.IsNaN(against) {
+				against = 0
+			}
 		}
 		if !c.compare(value, against) {
 			return false

@@ -63,7 +63,7 @@ func TestHoldsBefore(t *testing.T) {
 }
 
 // TestHoldsNaN: an application that exports NaN hasn't confirmed anything. As in Prometheus, every comparison with NaN is
-// false, except !=.
+// false, except !=. An earlier sample that is NaN is none: the application hadn't set it yet.
 func TestHoldsNaN(t *testing.T) {
 	for _, values := range []struct{ reason, now, earlier string }{
 		{"the sample is NaN", "NaN", "1"},
@@ -72,6 +72,9 @@ func TestHoldsNaN(t *testing.T) {
 	} {
 		for _, operator := range []string{"==", "!=", ">=", "<=", ">", "<"} {
 			for _, against := range []string{values.earlier, "before"} {
+				if against == "before" && values.now != "NaN" {
+					continue
+				}
 				c, err := expofmt.ParseCondition("x " + operator + " " + against)
 				if err != nil {
 					t.Fatal(err)

@@ -256,18 +256,3 @@ spec:
 	g.awaitKnown(t, deploy, "web", "ok=latest@"+digestIn(first)[7:])
 	return g, first
 }
-
-// full lets no further pod start in the namespace, as an image that does not come up
-// would.
-func (g *gallery) full(t testing.TB, is bool) {
-	t.Helper()
-	if !is {
-		g.delete(t, "quota/full")
-		return
-	}
-	g.make(t, "{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {pods: 0}}}")
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		status, _ := g.read(t, "quota/full").Object["status"].(map[string]any)
-		return len(status) > 0, fmt.Sprintf("Kubernetes doesn't enforce the quota yet: status %v", status)
-	})
-}

@@ -137,6 +137,21 @@ func (s *stage) delete(t testing.TB, ref string) {
 	})
 }
 
+// full lets no further pod start in the namespace, as if their image couldn't be
+// pulled.
+func (s *stage) full(t testing.TB, is bool) {
+	t.Helper()
+	if !is {
+		s.delete(t, "quota/full")
+		return
+	}
+	s.make(t, "{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {pods: 0}}}")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		status, _ := s.read(t, "quota/full").Object["status"].(map[string]any)
+		return len(status) > 0, fmt.Sprintf("Kubernetes doesn't enforce the quota yet: status %v", status)
+	})
+}
+
 // rollouts is how often the pod template was changed since the object was made.
 func (s *stage) rollouts(t testing.TB, ref string) int {
 	t.Helper()

@@ -197,6 +197,8 @@ func (o Observation) waitedFor() bool {
 
 // rolledOutSince: another rollout loaded it. This makes deploying a ConfigMap and a
 // template together one rollout.
+// Our own patch that isn't on record is left to the next check, unless the template was certainly
+// written later.
 func rolledOutSince(o Observation) (Verdict, bool) {
 	isOurs := o.Timeline.DeliveredThis() && !o.Timeline.Workload.Template.After(o.Timeline.Input.Content)
 	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.Loaded() == timeline.Yes && !isOurs

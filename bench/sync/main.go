@@ -158,7 +158,7 @@ func (r *Result) figures() []figure {
 		return all // only memory was measured
 	}
 	all = append(all,
-		figure{"binary (MB)", r.BinaryMB, 16},
+		figure{"binary (MB)", r.BinaryMB, 14},
 		figure{"change to file, p50 (ms)", r.LatencyMs.P50, 10},
 		figure{"change to file, p99 (ms)", r.LatencyMs.P99, 100},
 		figure{"peak memory while loading (MiB)", r.LoadedPeakMiB, 40},

@@ -118,7 +118,7 @@ func (w *Workload) followProgress(old *Workload, how mirror.Arrival) {
 // isAnotherTemplate reports whether the pod template is another one than the earlier copy's. A
 // workload with a borrowed template shows it by its status only.
 func (w *Workload) isAnotherTemplate(old *Workload) bool {
-	return w.templateSum != old.templateSum || w.Borrows != old.Borrows || w.Status.PodHash != old.Status.PodHash
+	return w.templateSum != old.templateSum || w.Borrows != old.Borrows || w.Status.PodHash != old.Status.PodHash || w.Status.BorrowedGeneration != old.Status.BorrowedGeneration
 }
 
 // by adds a status, and reports whether it shows more progress than any before: more pods of the

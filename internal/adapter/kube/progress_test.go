@@ -123,6 +123,50 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestProgressWithABorrowedTemplate: until its controller has seen the lender's template, the numbers in a
+// workload's status are those of the earlier one.
+func TestProgressWithABorrowedTemplate(t *testing.T) {
+	t.Parallel()
+	copyOf := func(seen int64, hash string, updated int) *Workload {
+		return &Workload{Identity: Identity{UID: "1"}, Borrows: Key{Name: "lender"}, Status: Progress{PodHash: hash, BorrowedGeneration: seen, Status: health.Status{
+			Observed: true, Counted: true, Counts: health.Counts{Wanted: 3, Existing: 3, Updated: updated, Available: 3},
+		}}}
+	}
+	first := copyOf(4, "a", 3)
+	first.First(mirror.Arrival{At: minute(0)})
+	next := func(minutes int, copies ...*Workload) *Workload {
+		last := first
+		for _, c := range copies {
+			c.Follow(last, mirror.Arrival{At: minute(minutes), Watched: true})
+			last = c
+		}
+		return last
+	}
+	for name, tc := range map[string]struct {
+		reason     string
+		generation int64
+		borrower   *Workload
+		state      health.State
+		since      time.Time // of the state, if it is done, and otherwise of the last progress
+	}{
+		"Same":      {"the lender is as it was", 4, first, health.Done, minute(0)},
+		"Patched":   {"the rollout has just begun", 5, first, health.Progressing, minute(20)},
+		"Seen":      {"the controller has seen the template, and not begun", 5, next(21, copyOf(5, "a", 3)), health.Done, minute(21)},
+		"Begun":     {"the numbers are those of the template", 5, next(21, copyOf(5, "a", 3), copyOf(5, "b", 1)), health.Progressing, minute(21)},
+		"MadeAgain": {"a lender that was made again has low generations", 1, first, health.Done, minute(0)},
+	} {
+		lender := &Workload{TemplateObject: TemplateObject{Target: Target{Generation: tc.generation}}, WorkloadHistory: WorkloadHistory{ProgressedAt: minute(20)}}
+		p := tc.borrower.Resolved(func(Key) (*Workload, bool) { return lender, true }).Progress(minute(40))
+		since := p.ProgressedAt
+		if p.Health == health.Done {
+			since = p.StateSince
+		}
+		if p.Health != tc.state || !since.Equal(tc.since) {
+			t.Errorf("%s: %s: %q since %s, want %q since %s", name, tc.reason, p.Health, since, tc.state, tc.since)
+		}
+	}
+}
+
 // TestAbortOfAnEarlierTemplate: Argo Rollouts observes a new template before it leaves the abort of the
 // old one.
 func TestAbortOfAnEarlierTemplate(t *testing.T) {

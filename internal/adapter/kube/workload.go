@@ -169,7 +169,12 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 	joined.TemplateWritten, joined.rolledSum = lender.templateChanged, lender.templateSum
 	// The lender's own revisions don't apply to this workload.
 	joined.Replaced = ""
-	joined.Status.Observed = w.Status.Observed && w.Status.BorrowedGeneration >= lender.Target.Generation
+	if w.Status.BorrowedGeneration < lender.Target.Generation { // its status is about an earlier template
+		joined.Status.Observed, joined.reached = false, reach{}
+		if lender.ProgressedAt.After(w.ProgressedAt) {
+			joined.ProgressedAt = lender.ProgressedAt
+		}
+	}
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
 	}

@@ -247,6 +247,15 @@ func (s *scene) start(t *testing.T) {
 	s.controller = c
 }
 
+// stop ends the controller, which stays down until start.
+func (s *scene) stop(t *testing.T) {
+	t.Helper()
+	s.controller.Stop(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.controller = nil
+}
+
 // killAt kills the controller at the rollouts of the plan, right after the write: at most of them
 // the record isn't written yet.
 func (s *scene) killAt(rollout int) {

@@ -62,7 +62,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 			r.gatherer.paces.begin(c, in.Now)
 		}
 	}
-	o.recorded = d.onRecord(in.Entry.Decision, in.Now, recheck)
+	o.recorded = d.onRecord(in.told(d.Due), in.Now, recheck)
 	if o.stillWaits = in.stillWaits(d); o.stillWaits {
 		o.recorded = in.Entry.Decision
 	}

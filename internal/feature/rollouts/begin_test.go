@@ -137,6 +137,33 @@ func TestSoonIsAwaited(t *testing.T) {
 	c.expect(t, "the version is stopped", 1)
 }
 
+// TestEachVersionIsAwaited: workloads that are broken have waited for the proof of a version for long. They wait
+// anew for that of the next version, which a healthy one can begin at once.
+func TestEachVersionIsAwaited(t *testing.T) {
+	t.Parallel()
+	for name, restarts := range map[string]bool{"Running": false, "Restarted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newBroken(t, 5, []string{"b", "c", "d"}, func(*crew) {})
+			c.pass(t, 2*time.Second)
+			c.status(t, "a", 1, 2)
+			c.pass(t, 2*time.Minute)
+			c.expect(t, "a rolls out version 2", 1)
+			if restarts {
+				c.start()
+			}
+			c.change(t, "3")
+			c.pass(t, 30*time.Second)
+			if got := strings.Join(c.order, ""); got != "ae" {
+				t.Fatalf("rolled out %q, want a with version 2, and e with version 3", got)
+			}
+			c.status(t, "e", 1, 1) // it isn't healthy before its rollout ends
+			c.pass(t, 5*time.Minute)
+			c.expect(t, "they wait for the proof of version 3", 2)
+		})
+	}
+}
+
 // TestBrokenProvesNothing: workloads that were broken recover with a version. It still reaches one healthy
 // workload first.
 func TestBrokenProvesNothing(t *testing.T) {

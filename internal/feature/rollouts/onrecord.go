@@ -53,6 +53,17 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 	return told
 }
 
+// told is the decision on record, as far as it counts for the due inputs. A workload that waits for its turn
+// waits for the proof of each version anew.
+func (in Observation) told(due []input.Finding) record.Decision {
+	told := in.Entry.Decision
+	isNew := func(f input.Finding) bool { return in.Entry.Inputs[f.ID].Due != f.Current.Short() }
+	if awaitsOthers(told.Reason) && slices.ContainsFunc(due, isNew) {
+		told.Since = in.Now
+	}
+	return told
+}
+
 // stillWaits reports whether the record already shows that these inputs wait for the
 // quiet window. While their content keeps changing, the due version is recorded within a
 // minute. Recording it at every change would cost a write per second for each ConfigMap

@@ -61,16 +61,16 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 // member is the workload in one of its changes, ready to begin.
 func (in Observation) member(key kube.Key, f input.Finding, settle time.Duration) spread.Member {
 	return spread.Member{
-		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First, Begins: in.readySince(settle),
+		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First, Begins: in.readySince(f, settle),
 		Able: in.Turn.Able, Healthy: in.Turn.Able && in.Turn.Healthy, AtOnce: f.Pace.AtOnce,
 	}
 }
 
 // readySince is since when nothing of the workload's own is in the way of its change. One that became
 // available a moment ago has to stay so for the settle time first.
-func (in Observation) readySince(settle time.Duration) time.Time {
+func (in Observation) readySince(f input.Finding, settle time.Duration) time.Time {
 	at := in.Now
-	if told := in.Entry.Decision; awaitsOthers(told.Reason) && told.Since.Before(at) {
+	if told := in.told([]input.Finding{f}); awaitsOthers(told.Reason) && told.Since.Before(at) {
 		at = told.Since
 	}
 	if in.Turn.Able && !in.Turn.Healthy {

@@ -41,6 +41,9 @@ func (r *Reconciler) memberOnRecord(w *kube.Workload, e record.Entry, c input.Ch
 	}
 	switch {
 	case given.Stage == record.StageRolling && e.Turn.Template != "" && (has || isHidden(c)):
+		if w.RolledOutAt.After(e.RolledOutAt) {
+			e.Turn.Template = p.Template // it goes on with a patch of ours that isn't on record
+		}
 		end, _ := e.Turn.Judge(p, r.options.Safety.patience())
 		if w.Template().IsOlder(e.Template) {
 			end = spread.Open

@@ -58,7 +58,7 @@ func (o outcome) turn(e record.Entry) spread.Turn {
 		return spread.Turn{Template: cmp.Or(digestOf(o.rolledOut.Template.Sum), now.Template), Healthy: now.Healthy}
 	case !o.rolledOut.At.IsZero():
 		return spread.Turn{}
-	case slices.ContainsFunc(o.findings, o.isFoundOnTrial):
+	case o.findsTrial():
 		return spread.Turn{Template: now.Template, Healthy: wasHealthy(e, now.Serves)}
 	}
 	switch now.End {
@@ -96,7 +96,7 @@ func (o outcome) stage(e record.Entry, f input.Finding, before string) string {
 	switch {
 	case !now.Tracked:
 		return before
-	case now.Taken && o.delivers(f), o.isFoundOnTrial(f):
+	case now.Taken && o.delivers(f), o.isFoundOnTrial(f), before == record.StageRolling && o.findsTrial():
 		return record.StageRolling
 	case o.decision.Verb == Evict && o.delivers(f) && e.Turn.Template != "":
 		return record.StageRolling
@@ -113,6 +113,10 @@ func (o outcome) stage(e record.Entry, f input.Finding, before string) string {
 func (o outcome) isFoundOnTrial(f input.Finding) bool {
 	return f.Reason == input.DeliveredBefore && f.Standing == input.Record && o.before.turn.Proves && o.before.template[f.ID] == f.Shows
 }
+
+// findsTrial reports whether the rollout on trial began with a patch that isn't on record. What an earlier one
+// delivered is on trial with it.
+func (o outcome) findsTrial() bool { return slices.ContainsFunc(o.findings, o.isFoundOnTrial) }
 
 // digestOf is the digest of a template, without the revision that pods are created from instead.
 func digestOf(sum string) string {

@@ -40,6 +40,7 @@ type crew struct {
 	version     string // of the ConfigMap, one digit
 	changed     time.Time
 	resumed     []string
+	secret      input.Finding   // of a Secret that a uses, none without an ID
 	refuses     error           // the answer to the next patch
 	order       []string        // of the patches
 	woken       map[string]bool // by name
@@ -213,7 +214,14 @@ func (c *crew) Assess(_ context.Context, w *kube.Workload, _ settings.Intent, gi
 	case f.Delivered != current:
 		f.Standing, f.Reason = input.Due, input.Changed
 	}
-	return input.Assessment{Findings: []input.Finding{f}}, nil
+	all := []input.Finding{f}
+	if also := c.secret; also.ID != (input.ID{}) && w.Key == web("a") {
+		if given.Inputs[also.ID].Version == also.Current {
+			also.Standing, also.Reason = input.Settled, input.InStep
+		}
+		all = append(all, also)
+	}
+	return input.Assessment{Findings: all}, nil
 }
 
 func (c *crew) RollOut(_ context.Context, w *kube.Workload, o input.Order) (kube.RolledOut, error) {
@@ -321,6 +329,52 @@ func TestUnrecordedPatch(t *testing.T) {
 	c.expect(t, "it failed", 1)
 	if len(c.changes) != 1 {
 		t.Error("the version isn't stopped")
+	}
+}
+
+// TestPatchedAgain: a workload that proves a version gets another Secret, and the process ends before that is on
+// record. The next one waits for the proof of both, and notes that both failed.
+func TestPatchedAgain(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"Recovers": false, "Fails": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t, 6, careful())
+			c.pass(t, time.Minute)
+			c.expect(t, "the first step", 1)
+			c.secret = recorded(db, input.DeliveredBefore)
+			c.secret.Change = input.Change{Namespace: "shop", ID: db, Version: c.secret.Current.Short()}
+			c.clock = c.clock.Add(5 * time.Second)
+			a := c.deployments[web("a")]
+			a.Generation++
+			a.Spec.Template.Annotations = map[string]string{settings.Inputs: input.Shown{app: input.Tracked(c.current().Short()), db: c.secret.Shows}.String()}
+			a.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: kube.FieldManager, Time: ptr.To(metav1.NewTime(c.clock)),
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:` + settings.Inputs + `":{}}}}}}`)},
+			}}
+			c.status(t, "a", 1, 2)
+			c.start()
+			clear(c.woken)
+			if _, err := c.loop.Reconcile(t.Context(), web("b")); err != nil { // a wasn't checked yet
+				t.Fatal(err)
+			}
+			c.pass(t, time.Minute)
+			c.expect(t, "it rolls", 1)
+			if fails {
+				c.fail(t, "a")
+				c.pass(t, time.Hour)
+				c.expect(t, "it failed", 1)
+				if len(c.changes) != 2 {
+					t.Errorf("stopped are %v, want both versions", c.changes)
+				}
+				return
+			}
+			c.status(t, "a", 2, 2)
+			c.pass(t, 5*time.Second)
+			c.expect(t, "it isn't proven", 1)
+			c.pass(t, 10*time.Second)
+			c.expect(t, "the second step", 3)
+		})
 	}
 }
 

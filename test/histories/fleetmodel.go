@@ -82,8 +82,8 @@ type member struct {
 // trial is a rollout of Lockstep whose end isn't known.
 type trial struct {
 	template string
-	// contents are those that it can have delivered, by source. able are the sources that it
-	// delivered to a workload that was healthy then beyond doubt.
+	// contents are those that it can have delivered, by source. able are the sources for which it certainly has a
+	// turn, true for those that it delivered to a workload that was healthy then beyond doubt.
 	contents map[string][]string
 	able     map[string]bool
 	// healthy is true when the workload was healthy beyond doubt before the first of them, and
@@ -92,8 +92,8 @@ type trial struct {
 	// progressed is when the rollout last came further, and reached how far.
 	progressed time.Time
 	reached    [2]int
-	// failed is true while its controller has given up, and over when Lockstep may have taken it
-	// for healthy.
+	// failed is true while its controller has given up, and over when Lockstep may have ended its turn: it failed,
+	// or may have been taken for healthy.
 	failed, over bool
 }
 
@@ -163,7 +163,8 @@ func (m *FleetModel) look(s Sight) {
 	}
 }
 
-// advance lets time pass: workloads that are healthy for long enough prove their changes.
+// advance lets time pass: workloads that are healthy for long enough prove their changes. While Lockstep doesn't
+// see them, it may learn of the proof later, or of a crash instead.
 func (m *FleetModel) advance(to time.Time) {
 	m.now = to
 	for _, w := range m.members {
@@ -177,12 +178,19 @@ func (m *FleetModel) advance(to time.Time) {
 		for source, contents := range w.trial.contents {
 			for _, content := range contents {
 				if w.trial.healthy || w.trial.mayBe { // one that was broken before proves nothing
-					w.proven[m.changeOf(w.Namespace, source, content)] = len(contents) == 1 && w.trial.healthy
+					w.proven[m.changeOf(w.Namespace, source, content)] = len(contents) == 1 && w.trial.healthy && m.hasWatched()
 				}
 			}
 		}
-		w.trial = nil
+		if w.trial.over = true; m.hasWatched() {
+			w.trial = nil
+		}
 	}
+}
+
+// hasWatched reports whether Lockstep has certainly seen what happened for the settle time.
+func (m *FleetModel) hasWatched() bool {
+	return m.blind.IsZero() && !m.sight.Add(m.rules.Settle).After(m.now)
 }
 
 // mayPass: a workload that was done crashed where Lockstep may not have seen it, so Lockstep may
@@ -285,9 +293,11 @@ func (m *FleetModel) writeWorkload(w FleetWorkload, byLockstep bool) error {
 func (m *FleetModel) deliver(old *member, w FleetWorkload, byLockstep bool) {
 	t := &trial{template: w.Template, contents: map[string][]string{}, able: map[string]bool{}, healthy: m.isAble(old), mayBe: m.mayBeAble(old), progressed: m.now}
 	if before := old.trial; before != nil && byLockstep {
-		t.contents, t.healthy = before.contents, before.healthy && !before.failed && old.ended.IsZero()
-		if t.healthy {
-			t.able = before.able
+		t.contents, t.healthy = before.contents, before.healthy && !before.over && old.ended.IsZero()
+		for source, able := range before.able {
+			if !before.over {
+				t.able[source] = able && t.healthy
+			}
 		}
 	}
 	for _, source := range Uses()[w.Namespace+"/"+w.Name] {
@@ -338,6 +348,7 @@ func (m *FleetModel) progress(w *member) {
 		t.reached, t.progressed = reached, m.now
 	}
 	if t.failed = w.Status.GivenUp; t.failed {
+		t.over = true // even if it recovers
 		m.fail(w, w.trial.healthy)
 	}
 }

@@ -71,7 +71,10 @@ func (m *FleetModel) stopped(w *member, c change) error {
 	}
 	var failed []string
 	for _, key := range slices.Sorted(maps.Keys(m.failures[c])) {
-		if f := m.failures[c][key]; f.certain && !f.at.After(m.known()) {
+		f := m.failures[c][key]
+		// Without pods it takes no turn, so it learns only from the record, which a restart may precede.
+		isLearned := w.Replicas > 0 || !f.late || m.now.Sub(m.sight) > seenWithin
+		if f.certain && isLearned && !f.at.After(m.known()) {
 			failed = append(failed, key)
 		}
 	}
@@ -156,17 +159,18 @@ func (m *FleetModel) mayBeAwaited(w *member, c change) bool {
 // when it got it.
 func (m *FleetModel) rolls(w *member, c change) (able, rolls bool) {
 	t := w.trial
-	if t == nil || t.failed || t.over || m.isFreed(w) || w.Replicas == 0 {
+	if t == nil || t.over || m.isFreed(w) || w.Replicas == 0 {
 		return false, false
 	}
 	contents := t.contents[c.source]
-	if m.sources[place{w.Namespace, c.source}].content.now != c.content { // its own copy has changed again
+	able, rolls = t.able[c.source]
+	if !rolls || m.sources[place{w.Namespace, c.source}].content.now != c.content { // its own copy has changed again
 		return false, false
 	}
 	if len(contents) != 1 || m.changeOf(w.Namespace, c.source, contents[0]) != c {
 		return false, false
 	}
-	return t.able[c.source], true
+	return able, true
 }
 
 // isFreed reports whether another workload may have the place of this one. The API server's

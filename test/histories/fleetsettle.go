@@ -53,13 +53,15 @@ func (m *FleetModel) Endure(reasons map[string]string, at time.Time) error {
 // isObstructed reports whether something of its own stays in the way of a workload.
 func (m *FleetModel) isObstructed(w *member) bool {
 	first, ordered := m.members[w.Namespace+"/"+w.Wishes.After]
-	return m.awaitsUser(w) || w.Wishes.isLong() || ordered && !m.awaitsUser(first) && m.isObstructed(first) && len(m.dueFor(first)) > 0
+	mayBeStopped := func(c change) bool { return m.rules.StopAfter > 0 && m.failed(c) >= m.rules.StopAfter }
+	awaits := func(w *member) bool { return m.awaitsUser(w) || slices.ContainsFunc(m.current(w), mayBeStopped) }
+	return awaits(w) || w.Wishes.isLong() || ordered && !awaits(first) && m.isObstructed(first) && len(m.dueFor(first)) > 0
 }
 
-// awaitsUser reports whether a user has to act before a workload is rolled out.
+// awaitsUser reports whether certainly a user has to act before a workload is rolled out.
 func (m *FleetModel) awaitsUser(w *member) bool {
-	stopped := func(c change) bool { return m.rules.StopAfter > 0 && m.failed(c) >= m.rules.StopAfter }
-	return w.Wishes.Held || w.Paused || m.places[w.Namespace].now.Held || m.stop.now.stops(w.Namespace) || slices.ContainsFunc(m.current(w), stopped)
+	isStopped := func(c change) bool { return m.stopped(w, c) != nil }
+	return w.Wishes.Held || w.Paused || m.places[w.Namespace].now.Held || m.stop.now.stops(w.Namespace) || slices.ContainsFunc(m.current(w), isStopped)
 }
 
 // mayAwaitFirst reports whether a workload that may be healthy has to wait for the one that a user wants to be

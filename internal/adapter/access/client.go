@@ -21,8 +21,11 @@ import (
 // with the size of the objects. bench/README.md has the figures.
 const streamWindow = 512 << 10
 
+// discoveryWithin bounds a request of discovery, as in the library.
+const discoveryWithin = 32 * time.Second
+
 // NewClient makes the client of a process that watches a whole cluster. Requests end with their
-// own contexts; discovery, which has none, ends with the given one.
+// own contexts; discovery, which has none, ends with the given one, or after discoveryWithin.
 func NewClient(ctx context.Context, config *rest.Config, o client.Options) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	if config.Dial == nil {
@@ -55,7 +58,7 @@ func NewClient(ctx context.Context, config *rest.Config, o client.Options) (clie
 	return c, nil
 }
 
-// endingWith ends requests with another context besides their own.
+// endingWith ends requests with another context besides their own, or when they take too long.
 type endingWith struct {
 	context.Context
 
@@ -64,7 +67,7 @@ type endingWith struct {
 
 // RoundTrip implements http.RoundTripper.
 func (e endingWith) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(request.Context())
+	ctx, cancel := context.WithTimeout(request.Context(), discoveryWithin)
 	stop := context.AfterFunc(e.Context, cancel) //nolint:contextcheck // the second context is the point
 	response, err := e.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {

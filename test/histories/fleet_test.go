@@ -309,6 +309,24 @@ func onlyBroken(maxDelay time.Duration) histories.History {
 	return h
 }
 
+// TestFleetAnswerLost: the answer to the first patch of a bad version is lost. The workload is on trial as any
+// other, so the version reaches nobody else.
+func TestFleetAnswerLost(t *testing.T) {
+	t.Parallel()
+	h := histories.NewFleet(1, 0)
+	h.Fleet = histories.Fleet{Ramp: true, MaxRolling: 20, StopAfter: 1, Settle: 10 * time.Second, Timeout: 10 * time.Minute, PauseGrace: 10 * time.Minute}
+	bad := histories.Action{Verb: histories.Spoil, Source: histories.ConfigMap, On: "shop"}
+	h.Actions = slices.Concat(do(histories.Settle, histories.LoseAnswer), []histories.Action{bad}, do(histories.Settle, histories.Wait, histories.Wait))
+	for seed := range uint64(10) { // another workload is the first
+		synctest.Test(t, func(t *testing.T) {
+			h.Seed = seed
+			if got := playFleet(t, h); got != 1 {
+				t.Errorf("seed %d: a version that failed reached %d workloads, want one", seed, got)
+			}
+		})
+	}
+}
+
 // TestFleetModelNotices: without its bounds and gates, Lockstep breaks each of the rules.
 func TestFleetModelNotices(t *testing.T) {
 	t.Parallel()

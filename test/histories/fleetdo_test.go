@@ -33,6 +33,8 @@ func (f *fleet) do(a histories.Action) {
 		f.process.kill()
 	case histories.KillAfterPatch:
 		f.process.armed = true
+	case histories.LoseAnswer:
+		f.process.loses = true
 	case histories.Start:
 		f.process.armed = false
 		if f.process.dead {

@@ -66,6 +66,9 @@ const (
 	Kill           Verb = "kill -9"
 	KillAfterPatch Verb = "kill -9 after the next patch"
 	Start          Verb = "start"
+	// LoseAnswer loses the API server's answer to Lockstep's next patch, which is stored. It requires
+	// Options.Losses.
+	LoseAnswer Verb = "lose the answer to the next patch"
 	// Upgrade ends Lockstep like Kill. The next process computes template digests differently,
 	// or the API server sets other defaults. It requires Options.Upgrades.
 	Upgrade Verb = "upgrade"
@@ -209,7 +212,7 @@ type generator struct {
 	paused, held, aborted  bool
 	removed, heldSource    map[string]bool
 
-	canary, stateful, upgrades bool
+	canary, stateful, upgrades, losses bool
 }
 
 // Options of a history.
@@ -220,14 +223,14 @@ type Options struct {
 	Without []Verb
 	// Canary and Stateful are set in the history.
 	Canary, Stateful bool
-	// Upgrades is true when Upgrade may occur.
-	Upgrades bool
+	// Upgrades is true when Upgrade may occur, and Losses when LoseAnswer may.
+	Upgrades, Losses bool
 }
 
 // New generates the history of a seed. It ends with Lockstep running and everything settled:
 // first as it is, then without holds and pauses, then with everything accepted.
 func New(seed uint64, o Options) History {
-	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}, canary: o.Canary, stateful: o.Stateful, upgrades: o.Upgrades}
+	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}, canary: o.Canary, stateful: o.Stateful, upgrades: o.Upgrades, losses: o.Losses}
 	h := History{Seed: seed, Actions: []Action{{Verb: Settle}}, Canary: o.Canary, Stateful: o.Stateful}
 	without := map[Verb]bool{}
 	for _, v := range o.Without {
@@ -309,6 +312,9 @@ func (g *generator) aboutLockstep() []choice {
 	}
 	if g.upgrades {
 		all = append(all, choice{Action{Verb: Upgrade}, 4})
+	}
+	if g.losses {
+		all = append(all, choice{Action{Verb: LoseAnswer}, 4})
 	}
 	return all
 }

@@ -158,6 +158,8 @@ func (w *inProcess) do(a histories.Action) error {
 		w.salt += "+"
 	case histories.KillAfterPatch:
 		w.process.armed = true
+	case histories.LoseAnswer:
+		w.process.loses = true
 	case histories.Start:
 		w.process.armed = false
 		if w.process.dead {
@@ -233,10 +235,11 @@ func TestStatefulSetInProcess(t *testing.T) {
 	playSeeds(t, seeds(t, 1, 60), histories.Options{Length: 25, Stateful: true, Upgrades: true})
 }
 
-// TestUpgradesInProcess plays 30 histories in which the digest of templates changes.
+// TestUpgradesInProcess plays 30 histories in which the digest of templates changes, and answers of the API server
+// are lost.
 func TestUpgradesInProcess(t *testing.T) {
 	t.Parallel()
-	playSeeds(t, seeds(t, 1, 30), histories.Options{Length: 25, Upgrades: true})
+	playSeeds(t, seeds(t, 1, 30), histories.Options{Length: 25, Upgrades: true, Losses: true})
 }
 
 func playSeeds(t *testing.T, seeds []uint64, o histories.Options) {

@@ -3,6 +3,7 @@ package histories_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,6 +57,8 @@ type process struct {
 	began time.Time
 
 	dead, armed bool
+	// loses is true until the answer to a patch is lost.
+	loses bool
 	// reckless is true for a process that knows no gates.
 	reckless bool
 	// ends, if set, is called when the process is killed.
@@ -433,6 +436,10 @@ func (p *process) RollOut(ctx context.Context, w *kube.Workload, order input.Ord
 	moved, err := patcher.RollOut(ctx, w, order)
 	if err == nil && p.armed {
 		p.kill()
+	}
+	if err == nil && p.loses {
+		p.loses = false
+		return kube.RolledOut{}, errors.New("http2: client connection lost")
 	}
 	return moved, err
 }

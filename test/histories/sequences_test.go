@@ -95,6 +95,10 @@ func sequences() map[string]sequence {
 		"UndoneWhileDown":      {join(of(app, change), settle, do(kill), undo(0), do(histories.Later)), "Baseline 0, InStep 1, Undone 1 -app"},
 		"KilledUndoneAndBack":  {join(do(histories.KillAfterPatch), of(app, change), do(histories.Later), undo(0), do(histories.Later), of(app, back)), "Baseline 0, InStep 2"},
 
+		// Our own patch whose answer is lost isn't another writer's rollout, and isn't sent again.
+		"AnswerLost":         {join(do(histories.LoseAnswer), of(app, change), settle, undo(0), settle, of(db, change), settle, of(app, change)), "Baseline 0, InStep 1, Undone 1 -app, Undone 1 -app, InStep 2"},
+		"AnswerLostStateful": {stateful(do(histories.LoseAnswer), of(app, change), settle, undo(0), settle, of(db, change), settle, of(app, change)), "Baseline 0, InStep 1, Undone 1 -app, Undone 1 -app, InStep 2"},
+
 		// A change waits for the end of a pause or a hold, and is one rollout then.
 		"Paused":              {join(do(pause), of(app, change), settle, do(resume)), "Baseline 0, Paused 0, InStep 1"},
 		"PausedAndEdited":     {join(do(pause), of(app, change), settle, do(histories.Rollout), of(app, change), settle, do(resume)), "Baseline 0, Paused 0, Paused 0, InStep 0"},

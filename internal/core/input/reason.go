@@ -29,8 +29,8 @@ const (
 	// DeliveredByRollout: another writer's rollout came after the change and has
 	// loaded it.
 	DeliveredByRollout Reason = "DeliveredByRollout"
-	// DeliveredBefore: a revision newer than our record shows this version; the
-	// controller was stopped between the patch and the record.
+	// DeliveredBefore: the template, or a revision newer than our record, shows this version;
+	// the controller was stopped between the patch and the record, or didn't get the answer.
 	DeliveredBefore Reason = "DeliveredBefore"
 	// Undone: the version was delivered, and a user or a controller reverted the workload
 	// to an earlier revision.
@@ -215,7 +215,7 @@ func FollowExplanations() []Explanation {
 		{Missing, "The source doesn't exist, and new pods couldn't start without it, so Lockstep doesn't roll out the workload. Create the source, or remove it from the pod template."},
 		{Unreadable, "Lockstep can't read sources of this kind, or revisions that may use one: a permission is missing, or the API server doesn't answer. `lockstep doctor` lists missing permissions."},
 		{DeliveredByRollout, "Another rollout started after the change and loaded it, so Lockstep doesn't start a second one."},
-		{DeliveredBefore, "A newer revision shows that this version was delivered before the controller stopped."},
+		{DeliveredBefore, "The template or a newer revision shows that Lockstep delivered this version, although that isn't on record: the controller was stopped, or didn't get the answer."},
 		{Undone, "The version was delivered and then reverted: new pods start from an earlier revision (after an undo, an abort, or another writer's change to the template). Lockstep delivers it again only if the source changes, a later revision becomes current, or you run `lockstep roll`. `lockstep release` accepts the revert."},
 		{Released, "You accepted the reverted version with `lockstep release`, without a rollout."},
 		{Following, "Lockstep starts to follow the workload, and its running versions become the baseline. Reported once, with the followed sources."},

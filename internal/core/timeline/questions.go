@@ -160,22 +160,19 @@ func (t Timeline) IsDeliveringAnother() bool {
 }
 
 // DeliveredThis reports whether our own patch that isn't on record delivered the current
-// version: the process ended, or a user ran the command line.
+// version: the process ended, the API server's answer was lost, or a user ran the command line.
 func (t Timeline) DeliveredThis() bool {
 	return t.HasUnrecordedPatch() && t.Workload.Shows == t.Input.Shows
 }
 
-// DeliveredUnrecorded reports whether Lockstep delivered the current version, and the
-// process ended before that was on record. Our last patch's marks are still in the
+// DeliveredUnrecorded reports whether Lockstep delivered the current version, and that isn't
+// on record. Our last patch's marks are still in the
 // template, unless another writer has changed it since; then the revisions show them.
 func (t Timeline) DeliveredUnrecorded() bool {
-	if !t.Past.Asked {
-		return false
-	}
 	if t.HasUnrecordedPatch() {
 		return t.DeliveredThis()
 	}
-	return slices.ContainsFunc(t.Past.Revisions, t.deliveredBy)
+	return t.Past.Asked && slices.ContainsFunc(t.Past.Revisions, t.deliveredBy)
 }
 
 // deliveredBy reports whether a revision was created for the current version, or became

@@ -157,16 +157,16 @@ func TestQuestions(t *testing.T) {
 		}, []string{"RolledOutSince"}},
 		"UnrecordedPatch": {"killed between the patch and the record", moved, func(t *timeline.Timeline) {
 			t.Record.RolledOutAt, t.Record.Shown = at(3), shows("0")
-		}, []string{"RolledOutSince", "HasUnrecordedPatch"}},
+		}, []string{"RolledOutSince", "HasUnrecordedPatch", "DeliveredUnrecorded"}},
 		"UnrecordedInTheSameSecond": {"two patches bear the same time, and show different versions", moved, func(t *timeline.Timeline) {
 			t.Record.Shown = shows("0")
-		}, []string{"RolledOutSince", "HasUnrecordedPatch"}},
+		}, []string{"RolledOutSince", "HasUnrecordedPatch", "DeliveredUnrecorded"}},
 		"WentBackUnrecorded": {"then the content went back", moved, func(t *timeline.Timeline) {
 			t.Record.RolledOutAt, t.Record.Shown = at(3), shows("0")
 			t.Input.Content, t.Input.Shows = upTo(50), shows("0")
 		}, []string{"IsUnwatched", "HasUnrecordedPatch", "DeliveredAnother"}},
-		"DeliveredByUnrecordedPatch": {"the template still shows it, and the revisions were asked for", moved, func(t *timeline.Timeline) {
-			t.Record.RolledOutAt, t.Record.Shown, t.Input.Content, t.Past.Asked = at(3), shows("0"), upTo(50), true
+		"DeliveredByUnrecordedPatch": {"the template still shows it, whatever the revisions are", moved, func(t *timeline.Timeline) {
+			t.Record.RolledOutAt, t.Record.Shown, t.Input.Content = at(3), shows("0"), upTo(50)
 		}, []string{"IsUnwatched", "HasUnrecordedPatch", "DeliveredUnrecorded"}},
 		"DeliveredAndReverted": {"another writer has changed the template since; a newer revision shows it", moved, func(t *timeline.Timeline) {
 			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("2"), time.Time{}, upTo(50), true

@@ -51,7 +51,7 @@ func Decide(o Observation) Verdict {
 		immutableReplaced,   // nodes don't load the new copy
 		requiredArrived,     // the pods could not have started before
 		rolledOutSince,      // another rollout loaded it
-		deliveredUnrecorded, // we delivered it, and the process ended before that was on record
+		deliveredUnrecorded, // we delivered it, and the process ended before that was on record, or didn't get the answer
 	} {
 		if v, known := c(o); known {
 			return v
@@ -197,11 +197,9 @@ func (o Observation) waitedFor() bool {
 
 // rolledOutSince: another rollout loaded it. This makes deploying a ConfigMap and a
 // template together one rollout.
-// Our own patch that isn't on record is left to the next check, unless the template was certainly
-// written later.
+// Our own patch that isn't on record is left to the next check.
 func rolledOutSince(o Observation) (Verdict, bool) {
-	isOurs := o.Timeline.DeliveredThis() && !o.Timeline.Workload.Template.After(o.Timeline.Input.Content)
-	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.Loaded() == timeline.Yes && !isOurs
+	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.Loaded() == timeline.Yes && !o.Timeline.DeliveredThis()
 }
 
 // deliveredUnrecorded doesn't apply to a version on record: our own revision that shows the

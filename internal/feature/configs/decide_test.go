@@ -394,6 +394,14 @@ func decideCases() map[string]decideCase {
 			},
 			recorded(input.DeliveredBefore),
 		},
+		"AnswerLost": {
+			"the answer to the patch was lost: the watch shows it, and its rollout is on trial",
+			seen{
+				Given: v1, Current: v2, Content: exactly(50), Template: exactly(51), WrittenAt: at(1), Unaccounted: true,
+				Unrecorded: true, ShownVersion: "2", CurrentShown: "2",
+			},
+			recorded(input.DeliveredBefore),
+		},
 		"MissingAndUnobserved": {
 			"it is not known yet whether its pods run without the source",
 			seen{Current: absent, Required: true, Unobserved: true},
@@ -412,7 +420,7 @@ func decideCases() map[string]decideCase {
 		"ImmutableReplacedAndRolled": {
 			"a person has seen to the old copies",
 			seen{Given: v1, Current: v2, Sealed: true, Content: exactly(50), Template: exactly(60), Unrecorded: true, ShownVersion: "2", CurrentShown: "2"},
-			recorded(input.DeliveredByRollout),
+			recorded(input.DeliveredBefore),
 		},
 		"AppearedUnderAPattern": {
 			"a pattern looked for it before, and it was not there",

@@ -13,7 +13,7 @@ import (
 // doesn't write the record.
 func notActed(s situation) (Decision, bool) {
 	d := s.draft.as(Wait, input.GenerationNotObserved)
-	d.Message, d.AwaitsStatus = "the workload's controller has not acted yet on another writer's change", true
+	d.Message, d.AwaitsStatus = "the workload's controller has not acted yet on its last change", true
 	return d, s.History.NotActed || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// The token in the agent's file is replaced, and the API server rejects the one before. The agent
+// TestRotatedTokenOfTheAgent: the token in the agent's file is replaced, and the API server rejects the one before. The agent
 // lists and watches again with the new one, without a restart.
-func TestRotatedToken(t *testing.T) {
+func TestRotatedTokenOfTheAgent(t *testing.T) {
 	t.Parallel()
 	labtest.In(t, labtest.TierAll) // the client library reads the file again after most of a minute
 	c := newCluster(t)

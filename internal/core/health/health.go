@@ -185,6 +185,15 @@ func keptByHand(s Status, _ time.Duration) (Health, bool) {
 	return Health{ByHand, fmt.Sprintf("%s of an older revision left; %s", pods(older), s.Hand())}, older > 0 && older <= kept
 }
 
+// Left is how long the rollout may still go without progress before it counts as failed. Zero: it counts already,
+// or the workload's controller reports the failure itself.
+func (s Status) Left(stalled time.Duration) time.Duration {
+	if s.Deadline == 0 {
+		return 0
+	}
+	return max(0, s.Deadline-stalled)
+}
+
 func byCounts(s Status, stalled time.Duration) (Health, bool) {
 	if !s.Counted {
 		return Health{}, false

@@ -79,6 +79,32 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestLeft: the check after that time finds a failed rollout, and there is none after a failure.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	const deadline = 10 * time.Minute
+	for name, tc := range map[string]struct {
+		reason                  string
+		deadline, stalled, want time.Duration
+	}{
+		"Begins":     {"nothing has happened yet", deadline, 0, deadline},
+		"Goes":       {"some of it is over", deadline, 4 * time.Minute, 6 * time.Minute},
+		"Ends":       {"it counts as failed", deadline, deadline, 0},
+		"Passed":     {"it failed a while ago, and time doesn't change that", deadline, 24 * time.Hour, 0},
+		"SkewedAway": {"the API server's clock is ahead", deadline, -time.Second, deadline + time.Second},
+		"None":       {"its controller gives up by itself", 0, 24 * time.Hour, 0},
+		"NoneSkewed": {"its controller gives up by itself, and its clock is ahead", 0, -time.Second, 0},
+	} {
+		s := with(counted(3, 4, 1, 3), func(s *health.Status) { s.Deadline = tc.deadline })
+		if got := s.Left(tc.stalled); got != tc.want {
+			t.Errorf("%s: %s, want %s: %s", name, got, tc.want, tc.reason)
+		}
+		if fails := health.Of(s, tc.stalled+tc.want).State == health.Failed; fails != (tc.deadline > 0) {
+			t.Errorf("%s: the check then finds a failure: %t: %s", name, fails, tc.reason)
+		}
+	}
+}
+
 func TestWhichPodsMayRun(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

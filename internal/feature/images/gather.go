@@ -103,7 +103,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		all.Findings = append(all.Findings, f)
 		all.Warnings = append(all.Warnings, warnings(o, v, answer)...)
 		if o.Trial.On && !v.Proven {
-			all.AwaitsStatus, all.Recheck = true, i.untilDeadline(w)
+			all.AwaitsStatus, all.Recheck = true, w.Status.Left(w.Stalled(o.Now))
 		}
 		if answer.refused && all.Recheck == 0 {
 			all.Recheck = refusedCheck
@@ -169,15 +169,6 @@ func wasDelivered(w *kube.Workload, o Observation, entry record.Entry, past time
 		Record:   timeline.Record{Known: true, Shown: entry.Inputs[id].Shown, RolledOutAt: entry.RolledOutAt, AsOf: entry.AsOf, Accounted: entry.Accounted},
 		Input:    timeline.Input{Shows: markOf(o.Found)}, Past: past,
 	}.DeliveredUnrecorded()
-}
-
-// untilDeadline is when a rollout without progress counts as failed, zero where the
-// workload's controller reports the failure itself.
-func (i *Inputs) untilDeadline(w *kube.Workload) time.Duration {
-	if w.Status.Deadline == 0 {
-		return 0
-	}
-	return max(time.Second, w.Status.Deadline-w.Stalled(i.options.Now()))
 }
 
 func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding {

@@ -78,7 +78,7 @@ func TestTrialOfALargeStatefulSet(t *testing.T) {
 		change     input.Change
 	}{
 		"Progressing": {4 * time.Minute, input.InStep, 6 * time.Minute, input.Change{Namespace: "shop", ID: input.Image("docker.io/library/app"), Version: "2222222222"}},
-		"Stalled":     {10 * time.Minute, input.PutBack, time.Second, input.Change{Namespace: "shop", ID: input.Image("docker.io/library/app"), Version: "2222222222"}},
+		"Stalled":     {10 * time.Minute, input.PutBack, 0, input.Change{Namespace: "shop", ID: input.Image("docker.io/library/app"), Version: "2222222222"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

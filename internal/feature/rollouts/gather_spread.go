@@ -51,9 +51,7 @@ func (g *Gatherer) turn(w *kube.Workload, in *Observation) {
 		if !open.Freed { // one that failed and recovered has to stay available first
 			in.Turn.Healthy = open.Healthy
 		}
-		if left := w.Status.Deadline - stalled; left > 0 { // one that has passed already counts
-			recheck = sooner(recheck, left)
-		}
+		recheck = sooner(recheck, w.Status.Left(stalled))
 	case spread.Failing, spread.Over:
 	}
 	in.Recheck = sooner(in.Recheck, recheck)

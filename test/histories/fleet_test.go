@@ -296,17 +296,52 @@ func playFleet(t *testing.T, h histories.History) (rollouts int) {
 	return 0
 }
 
+// sixHours is a history in which users prepare a fleet and change a ConfigMap, and then do nothing for six hours.
+func sixHours(maxDelay time.Duration, prepare ...histories.Action) histories.History {
+	h := histories.NewFleet(1, 0)
+	h.Fleet = histories.Fleet{Ramp: true, MaxRolling: 20, StopAfter: 1, Settle: 10 * time.Second, Timeout: 10 * time.Minute, PauseGrace: 10 * time.Minute, MaxDelay: maxDelay}
+	h.Actions = append([]histories.Action{{Verb: histories.Settle}}, prepare...)
+	h.Actions = append(h.Actions, histories.Action{Verb: histories.Wait}, histories.Action{Verb: histories.Change, Source: histories.ConfigMap, On: "shop"}, histories.Action{Verb: histories.Endure})
+	return h
+}
+
 // onlyBroken is a history in which only broken workloads can begin, because the healthy one has a long quiet
 // window.
 func onlyBroken(maxDelay time.Duration) histories.History {
-	h := histories.NewFleet(1, 0)
-	h.Fleet = histories.Fleet{Ramp: true, MaxRolling: 20, StopAfter: 1, Settle: 10 * time.Second, Timeout: 10 * time.Minute, PauseGrace: 10 * time.Minute, MaxDelay: maxDelay}
-	h.Actions = []histories.Action{{Verb: histories.Settle}, {Verb: histories.LongQuiet, On: "shop/a"}}
+	prepare := []histories.Action{{Verb: histories.LongQuiet, On: "shop/a"}}
 	for _, name := range []string{"b", "c", "d", "e", "f"} {
-		h.Actions = append(h.Actions, histories.Action{Verb: histories.Break, On: "shop/" + name})
+		prepare = append(prepare, histories.Action{Verb: histories.Break, On: "shop/" + name})
 	}
-	h.Actions = append(h.Actions, histories.Action{Verb: histories.Wait}, histories.Action{Verb: histories.Change, Source: histories.ConfigMap, On: "shop"}, histories.Action{Verb: histories.Endure})
-	return h
+	return sixHours(maxDelay, prepare...)
+}
+
+// TestFoundFleet: every workload that nothing of its own holds back gets the version. It has to fail when the
+// answer to when a workload can begin is wrong, which random histories rarely notice.
+func TestFoundFleet(t *testing.T) {
+	t.Parallel()
+	act := func(on string, verbs ...histories.Verb) (all []histories.Action) {
+		for _, v := range verbs {
+			all = append(all, histories.Action{Verb: v, On: on})
+		}
+		return all
+	}
+	for name, h := range map[string]histories.History{
+		"OnlyBroken": onlyBroken(time.Minute),
+		// Behind the quiet window of the chosen workload is a hold, so the others don't wait for it.
+		"HeldCanary": sixHours(0, act("shop/b", histories.Prefer, histories.LongQuiet, histories.Hold)...),
+		// The chosen workload waits for another one, so that one doesn't wait for it.
+		"CanaryAfter": sixHours(0, act("shop/b", histories.Prefer, histories.Order)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				for seed := range uint64(4) { // delays differ
+					h.Seed = seed
+					playFleet(t, h)
+				}
+			})
+		})
+	}
 }
 
 // TestFleetAnswerLost: the answer to the first patch of a bad version is lost. The workload is on trial as any
@@ -360,10 +395,6 @@ func TestFleetModelNotices(t *testing.T) {
 			if seed < 20 {
 				note(newFleet(stubborn, histories.Uses(), false, false), h)
 			}
-		}
-		_, _, err := playFleetOnce(newFleet(onlyBroken(time.Minute), histories.Uses(), false, false), onlyBroken(time.Minute))
-		if err != nil {
-			t.Error(err)
 		}
 		// Broken workloads wait for healthy ones however long that takes.
 		note(newFleet(onlyBroken(1000*time.Hour), histories.Uses(), false, false), onlyBroken(1000*time.Hour))

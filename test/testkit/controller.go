@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
@@ -112,7 +111,7 @@ func (c *Controller) ProbePort(t testing.TB) string {
 // Probe requests a path of the probe server: "/readyz?verbose".
 func (c *Controller) Probe(t testing.TB, path string) (code int, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.probes+path, http.NoBody)
 	if err != nil {

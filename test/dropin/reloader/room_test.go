@@ -1,7 +1,6 @@
 package reloader_test
 
 import (
-	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"encoding/json"
@@ -448,14 +447,6 @@ func (f *fence) pass(t *testing.T) {
 			f.room.awaitLastHashAny(t, o, sum(value))
 		}
 	}
-}
-
-// cleanupContext outlives the test.
-func cleanupContext(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
-	time.AfterFunc(10*time.Second, cancel)
-	return ctx
 }
 
 func metaOf(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

@@ -3,6 +3,7 @@
 package reloader_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -120,7 +121,7 @@ func (s *site) namespaceWith(t *testing.T, prefix string, labels map[string]stri
 	t.Helper()
 	o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: labels}}
 	s.create(t, o)
-	t.Cleanup(func() { _ = s.client.Delete(cleanupContext(t), o) })
+	t.Cleanup(func() { _ = s.client.Delete(context.WithoutCancel(t.Context()), o) })
 	return &room{site: s, name: o.Name}
 }
 

@@ -1,6 +1,7 @@
 package reloader_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func (r *room) refuse(t *testing.T, group, resource string, operation admissionv
 	r.create(t, all.objects...)
 	t.Cleanup(func() {
 		for _, o := range all.objects {
-			_ = r.client.Delete(cleanupContext(t), o)
+			_ = r.client.Delete(context.WithoutCancel(t.Context()), o)
 		}
 	})
 	all.await(t, true)

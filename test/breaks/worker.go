@@ -50,12 +50,13 @@ func (w *worker) judge(ctx context.Context, g group) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // Whatever was seen, the end of the run may be its cause.
 	}
-	w.controlled(g, control, time.Since(began))
+	took := time.Since(began)
+	w.controlled(g, control, took)
 	for _, b := range g.breaks {
 		began = time.Now()
 		late, missed := false, control
 		if control == nil {
-			late, missed = w.try(ctx, b)
+			late, missed = w.try(ctx, b, max(patience, took))
 		}
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // Whatever was seen, the end of the run may be its cause.
@@ -69,16 +70,20 @@ func (w *worker) judge(ctx context.Context, g group) error {
 
 // control runs a test without a break and returns why it can't notice any.
 func (w *worker) control(ctx context.Context, g group) error {
-	r, err := w.test(ctx, g.Package, g.Test)
+	r, err := w.test(ctx, g.Package, g.Test, 0)
 	if err != nil {
 		return err
 	}
 	return r.control(g)
 }
 
-// test runs one test.
-func (w *worker) test(ctx context.Context, pkg, test string) (testRun, error) {
-	output, _, err := w.goCommand(ctx, "test", "-json", "-count=1", "-vet=off", "-timeout=10m", "-run", pattern(test), pkg)
+// test runs one test. Unless it is zero, patience bounds each of its waits.
+func (w *worker) test(ctx context.Context, pkg, test string, patience time.Duration) (testRun, error) {
+	var env []string
+	if patience > 0 {
+		env = []string{labtest.PatienceEnv + "=" + patience.String()}
+	}
+	output, _, err := w.goCommand(ctx, env, "test", "-json", "-count=1", "-vet=off", "-timeout=30m", "-run", pattern(test), pkg)
 	return readRun(output), err
 }
 
@@ -101,13 +106,13 @@ func (w *worker) end() error {
 
 // try makes the change, runs the test, and reverts the change. It returns whether the test
 // noticed the break by waiting in vain, or why the break counts as missed.
-func (w *worker) try(ctx context.Context, b Break) (late bool, missed error) {
+func (w *worker) try(ctx context.Context, b Break, patience time.Duration) (late bool, missed error) {
 	revert, err := b.apply(w.tree)
 	if err != nil {
 		return false, err
 	}
 	defer func() { missed = errors.Join(missed, revert()) }()
-	r, err := w.test(ctx, b.Package, b.Test)
+	r, err := w.test(ctx, b.Package, b.Test, patience)
 	if err != nil {
 		return false, err
 	}
@@ -124,21 +129,21 @@ func (w *worker) compiles(ctx context.Context, b Break) error {
 	if !w.lab[b.Package] || path.Ext(b.File) != ".go" {
 		return nil
 	}
-	output, code, err := w.goCommand(ctx, "list", "-export", "./cmd/...", "./lab", "./"+path.Dir(b.File))
+	output, code, err := w.goCommand(ctx, nil, "list", "-export", "./cmd/...", "./lab", "./"+path.Dir(b.File))
 	if err == nil && code != 0 {
 		err = fmt.Errorf("the change does not compile, so no test says anything:\n%s", output)
 	}
 	return err
 }
 
-// goCommand runs go in the tree and returns its output and exit code.
-func (w *worker) goCommand(ctx context.Context, args ...string) (text string, code int, err error) {
+// goCommand runs go in the tree, with further variables, and returns its output and exit code.
+func (w *worker) goCommand(ctx context.Context, env []string, args ...string) (text string, code int, err error) {
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		return "", 0, err
 	}
 	var output bytes.Buffer
-	p, err := process.Start(process.Spec{Path: tool, Args: args, Dir: w.tree, Env: w.env(), Stdout: &output, Stderr: &output})
+	p, err := process.Start(process.Spec{Path: tool, Args: args, Dir: w.tree, Env: append(w.env(), env...), Stdout: &output, Stderr: &output})
 	if err != nil {
 		return "", 0, err
 	}
@@ -151,13 +156,13 @@ func (w *worker) goCommand(ctx context.Context, args ...string) (text string, co
 }
 
 // patience is how long a test waits for an event that a break prevents. It is shorter than
-// elsewhere, because most breaks are noticed by such a wait; no test needs that long without
-// a break.
-const patience = "45s"
+// elsewhere, because most breaks are noticed by such a wait. On a slow machine it is as long as the
+// test took without a break.
+const patience = 45 * time.Second
 
 // env selects the tests of CI, on the worker's control plane.
 func (w *worker) env() []string {
-	env := append(os.Environ(), labtest.TierEnv+"="+string(labtest.TierAll), labtest.PatienceEnv+"="+patience)
+	env := append(os.Environ(), labtest.TierEnv+"="+string(labtest.TierAll))
 	if w.cluster != nil {
 		env = append(env, "KUBECONFIG="+w.cluster.Kubeconfig(), labtest.Env+"="+w.cluster.Dir(), remains.Mark(w.cluster.Dir()))
 	}

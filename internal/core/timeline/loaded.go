@@ -1,6 +1,9 @@
 package timeline
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Answer is what is known about a question.
 type Answer int
@@ -18,21 +21,23 @@ const (
 // written, and so loaded it. Every path that records a version as delivered without a rollout of
 // our own asks this question, and takes nothing but Yes as proof.
 //
-// Resource versions order the two writes if a watch saw one of them. If both came with lists, the
-// rollout's revision shows the order, and then its pods.
+// Resource versions order the two writes if a watch saw one of them. A content that was written
+// first is loaded by all pods of the template, unless some of them may be older than the template. If
+// both writes came with lists, or nearly together, the rollout's revision shows the order, and then
+// its pods.
 func (t Timeline) Loaded() Answer {
 	template, content := t.Workload.Template, t.Input.Content
 	inherited := t.Workload.Unrevised && t.Record.TakenOver
 	switch {
-	case t.Workload.Unrevised && !inherited, t.keptPods():
+	case t.Workload.Unrevised && !inherited:
 		return No
-	case template.After(content) && !inherited:
+	case template.After(content) && !inherited && !t.Workload.OlderPods:
 		return Yes
-	case content.After(template), !t.mayHaveRolledOut(), inherited && !t.Record.Unaccounted, t.Workload.Unrolled:
+	case content.After(template) && !t.isCloseToTemplate(), !t.mayHaveRolledOut(), inherited && !t.Record.Unaccounted, t.Workload.Unrolled:
 		return No
 	case !t.Past.Asked:
 		return Unknown
-	case t.isOlderThanRevision():
+	case t.isOlderThanRevision(), t.isUndoneTogether():
 		return Yes
 	case !t.Past.Starts.Asked:
 		return Unknown
@@ -42,19 +47,41 @@ func (t Timeline) Loaded() Answer {
 	return No
 }
 
+// upToFirstPod is longer than a controller usually takes from the write of a template to its first pod.
+const upToFirstPod = 2 * time.Second
+
+// isCloseToTemplate reports whether the content was written so soon after the template that pods may
+// have started later: it is worth asking for them.
+func (t Timeline) isCloseToTemplate() bool {
+	written, template := t.Input.WrittenAt, t.Workload.TemplateAt
+	return !written.IsZero() && !template.IsZero() && written.Sub(template) <= upToFirstPod
+}
+
 // mayHaveRolledOut reports whether another writer's rollout can have begun that no watch saw. When
 // the process starts, an unchanged template on record shows that there was none.
 func (t Timeline) mayHaveRolledOut() bool {
 	return t.Record.Unaccounted || t.Workload.Template.Min > 0 || t.Input.Content.Min > 0
 }
 
-// isOlderThanRevision reports whether the content was last written before the current revision was
-// created. The revision's last write has to be the later one, too: a write of the content that only
-// removes a key leaves no time.
+// isOlderThanRevision reports whether the current revision, and so each of its pods, came after the
+// content. A ReplicaSet with a single number that was written after such a template is new with it.
+// Otherwise times show it, and the revision's last write has to be the later one, too: a write of the
+// content that only removes a key leaves no time.
 func (t Timeline) isOlderThanRevision() bool {
-	return !t.Input.WrittenAt.IsZero() && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
-		return r.Current && r.Created.After(t.Input.WrittenAt) && r.Written > t.version()
-	})
+	isNew := func(r Revision) bool {
+		return r.Number > 0 && len(r.Earlier) == 0 && t.Workload.Template.After(t.Input.Content) && r.Written > t.Workload.Template.Max
+	}
+	isLater := func(r Revision) bool {
+		return !t.Input.WrittenAt.IsZero() && r.Created.After(t.Input.WrittenAt) && r.Written > t.version()
+	}
+	return slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool { return r.Current && (isNew(r) || isLater(r)) })
+}
+
+// isUndoneTogether reports whether the content was undone together with the rollout that had loaded it:
+// the pods that went on all along run what exists now.
+func (t Timeline) isUndoneTogether() bool {
+	return t.Record.Was != "" && t.Record.Was == t.Input.Version && t.Workload.Template.After(t.Input.Content) &&
+		slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool { return r.Current && t.Record.From.Is(r) })
 }
 
 // version is the resource version of the last write that may have changed the content. The content

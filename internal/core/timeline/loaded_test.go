@@ -24,6 +24,11 @@ func TestLoaded(t *testing.T) {
 	after := pods.Starts{Asked: true, Created: at(30), Accepted: at(30), Started: at(31), Version: 80}
 	before := pods.Starts{Asked: true, Created: at(10), Accepted: at(10), Started: at(11), Version: 80}
 
+	olderPods := func(t *timeline.Timeline) { t.Workload.OlderPods = true }
+	writtenFor := func(second int) func(*timeline.Timeline) {
+		return func(t *timeline.Timeline) { t.Workload.TemplateAt = at(second) }
+	}
+
 	cases := map[string]struct {
 		reason string
 		do     []func(*timeline.Timeline)
@@ -44,7 +49,29 @@ func TestLoaded(t *testing.T) {
 		"PodsLater":     {"they started after it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, after)}, timeline.Yes},
 		"PodsBefore":    {"they started before it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, before)}, timeline.No},
 		"NotListed":     {"the permission is missing", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, pods.Starts{Asked: true, Unknown: true})}, timeline.No},
-		"TakenOver":     {"the workload is younger than its pods, which tell", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, before), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.No},
+		"OlderPods":     {"pods of the revision may have run since before the content", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods}, timeline.Unknown},
+		"OlderPodsNew": {"the revision is new with the template, and so is each of its pods", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods, func(t *timeline.Timeline) {
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(20), Number: 2, Written: 41, Current: true}}}
+		}}, timeline.Yes},
+		"OlderPodsAgain": {"the revision is used again, and its pods tell", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods, func(t *timeline.Timeline) {
+			t.Past = timeline.Past{Asked: true, Starts: before, Revisions: []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Written: 41, Current: true}}}
+		}}, timeline.No},
+		"OlderPodsNone": {"a ControllerRevision has no number", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods, func(t *timeline.Timeline) {
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(20), Written: 41, Current: true}}}
+		}}, timeline.Unknown},
+		"OlderPodsUntouched": {"the revision was last written before the template", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods, func(t *timeline.Timeline) {
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(10), Number: 2, Written: 39, Current: true}}}
+		}}, timeline.Unknown},
+		"OlderPodsUndone": {"the content went back with the rollout", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods, func(t *timeline.Timeline) {
+			t.Input.Version, t.Record.Was, t.Record.From = "1", "1", timeline.AfterNumber(1)
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Written: 41, Current: true}}}
+		}}, timeline.Yes},
+		"Close":           {"the content was written just after the template, and pods may be later", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18)}, timeline.Unknown},
+		"ClosePods":       {"they are", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18), asked(at(18), 55, after)}, timeline.Yes},
+		"ClosePodsBefore": {"they aren't", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18), asked(at(18), 55, before)}, timeline.No},
+		"NotClose":        {"the first pod has started by then", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(17)}, timeline.No},
+		"CloseNoTime":     {"nothing shows how close they are", []func(*timeline.Timeline){down(exactly(50), exactly(40)), func(t *timeline.Timeline) { t.Workload.TemplateAt = time.Time{} }}, timeline.No},
+		"TakenOver":       {"the workload is younger than its pods, which tell", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, before), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.No},
 		"TakenOverSame": {"its pods went on, and nothing rolled them out", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, pods.Starts{Asked: true}), func(t *timeline.Timeline) {
 			t.Workload.Unrevised, t.Record.TakenOver, t.Record.Unaccounted = true, true, false
 		}}, timeline.No},

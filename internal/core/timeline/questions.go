@@ -41,16 +41,6 @@ func (t Timeline) ChangedSinceMade() bool {
 	return !t.Input.New
 }
 
-// keptPods: new pods are created from a revision that is older than the content, and its
-// pods may have run all along, because the rollout of another revision got stuck and was
-// undone. If the content was undone with it, those pods already run that content.
-func (t Timeline) keptPods() bool {
-	return t.Workload.OlderPods && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
-		undone := t.Record.Was != "" && t.Record.Was == t.Input.Version && t.Record.From.Is(r)
-		return r.Current && r.Created.Before(t.Input.WrittenAt) && !undone
-	})
-}
-
 // OrderUnknown reports whether it is unknown which came first, the change of the input or
 // another writer's rollout: a list showed one of them. The pods have loaded the previous
 // version, the current one, or one in between. When the process starts, an unchanged

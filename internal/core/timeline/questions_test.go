@@ -83,25 +83,25 @@ func TestQuestions(t *testing.T) {
 		"InStep": {"the rollout came after the change", moved, func(*timeline.Timeline) {}, []string{"RolledOutSince"}},
 		"KeptPods": {"the rollout before it was stuck, and its revision is older than the content: its pods may have gone on", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt = true, at(20)
-			t.Past.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}}
 		}, nil},
 		"UndoneTogether": {"the content was undone with the rollout, so that they have it", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt, t.Input.Version = true, at(20), "1"
 			t.Record.From, t.Record.Was = timeline.AfterNumber(1), "1"
-			t.Past.Revisions = []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}}
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}}}
 		}, []string{"RolledOutSince"}},
 		"UndoneFurther": {"to a revision before the one that had it", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt, t.Input.Version = true, at(20), "1"
 			t.Record.From, t.Record.Was = timeline.AfterNumber(2), "1"
-			t.Past.Revisions = []timeline.Revision{{Created: at(10), Number: 4, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}, {Created: at(16), Number: 3}}
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(10), Number: 4, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}, {Created: at(16), Number: 3}}}
 		}, nil},
 		"NewPods": {"the revision is new, and so is every pod of it", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt = true, at(20)
-			t.Past.Revisions = []timeline.Revision{{Created: at(10)}, {Created: at(20), Current: true}}
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(10), Number: 1}, {Created: at(20), Number: 2, Written: 50, Current: true}}}
 		}, []string{"RolledOutSince"}},
 		"NoneLeft": {"no pod of it was left when it was used again", moved, func(t *timeline.Timeline) {
 			t.Input.WrittenAt = at(20)
-			t.Past.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
+			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}}
 		}, []string{"RolledOutSince"}},
 		"Delivering": {"a series of evictions has begun for another version", moved, func(t *timeline.Timeline) {
 			t.Record.Delivering = shows("2")

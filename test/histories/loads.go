@@ -27,12 +27,17 @@ type Loads struct {
 	Between int
 	broken  error
 
-	// settled are the sources at the last settlement. since counts writes of templates, changed is
-	// the count at the first write of each source since the settlement, and templates is that of
-	// each template.
-	settled            map[string]Data
-	since              int
-	changed, templates map[string]int
+	// loads counts what pods have read. settled is the last settlement, and written the last write of
+	// each template since then.
+	loads   int
+	settled moment
+	written map[string]moment
+}
+
+// moment is when something happened: after how many loads, and what the sources were.
+type moment struct {
+	loads   int
+	sources map[string]Data
 }
 
 // Followed is the part of a workload that matters to its pods.
@@ -56,12 +61,14 @@ type loaded struct {
 	template   string
 	references []Reference
 	contents   map[Reference]string
-	runs       bool
+	// at counts the loads up to each of these.
+	at   map[Reference]int
+	runs bool
 }
 
 // NewLoads returns the judge of a history.
 func NewLoads() *Loads {
-	return &Loads{sources: map[string]Data{}, pods: map[string]*loaded{}, changed: map[string]int{}, templates: map[string]int{}}
+	return &Loads{sources: map[string]Data{}, pods: map[string]*loaded{}, written: map[string]moment{}}
 }
 
 // Broken is the first rule that Lockstep has broken.
@@ -78,15 +85,12 @@ func (l *Loads) Unsee() { l.unseen = true }
 
 // Write records the content of a source, nil when it was deleted.
 func (l *Loads) Write(source string, data Data) {
-	if _, known := l.changed[source]; !known {
-		l.changed[source] = l.since
-	}
 	l.sources[source] = data
 }
 
 // Create records a pod of a template.
 func (l *Loads) Create(pod, template string, references []Reference) {
-	l.pods[pod] = &loaded{template: template, references: references, contents: map[Reference]string{}}
+	l.pods[pod] = &loaded{template: template, references: references, contents: map[Reference]string{}, at: map[Reference]int{}}
 }
 
 // Delete records that a pod is gone.
@@ -106,18 +110,22 @@ func (l *Loads) Load(pod string, places ...Place) bool {
 		return false
 	}
 	for _, r := range now {
-		p.contents[r] = l.sources[r.Source].read(r)
+		l.load(p, r)
 	}
 	return true
+}
+
+func (l *Loads) load(p *loaded, r Reference) {
+	l.loads++
+	p.contents[r], p.at[r] = l.sources[r.Source].read(r), l.loads
 }
 
 // Run records that a pod's application runs. It reads the listed sources by itself.
 func (l *Loads) Run(pod string) {
 	p := l.pods[pod]
 	p.runs = true
-	for source, data := range l.sources {
-		r := Reference{Place: Listed, Source: source}
-		p.contents[r] = data.read(r)
+	for source := range l.sources {
+		l.load(p, Reference{Place: Listed, Source: source})
 	}
 }
 
@@ -126,8 +134,7 @@ func (l *Loads) Workload(now Followed, byLockstep bool) {
 	old := l.workload
 	l.workload = &now
 	if old == nil || old.Template != now.Template {
-		l.since++
-		l.templates[now.Template] = l.since
+		l.written[now.Template] = l.now()
 	}
 	if old == nil {
 		return
@@ -142,6 +149,8 @@ func (l *Loads) Workload(now Followed, byLockstep bool) {
 		}
 	}
 }
+
+func (l *Loads) now() moment { return moment{loads: l.loads, sources: maps.Clone(l.sources)} }
 
 // followsNow reports whether Lockstep follows a source because of the template or the annotation.
 func (w Followed) followsNow(source string) bool {
@@ -204,12 +213,15 @@ func (l *Loads) old(w Followed) []string {
 	return all
 }
 
-// cameAndWent reports whether the pod loaded a content that came after its template and has gone
-// back, all since the last settlement and with Lockstep watching.
+// cameAndWent reports whether the pod loaded a content that came after the last write of its template
+// and the last settlement, and has gone back, with Lockstep watching.
 func (l *Loads) cameAndWent(p *loaded, r Reference) bool {
-	before, wasThere := l.settled[r.Source]
-	changed, did := l.changed[r.Source]
-	return wasThere && did && !l.unseen && before.read(r) == l.sources[r.Source].read(r) && l.templates[p.template] <= changed
+	from := l.settled
+	if written, since := l.written[p.template]; since {
+		from = written
+	}
+	before, wasThere := from.sources[r.Source]
+	return wasThere && l.settled.sources != nil && !l.unseen && p.at[r] > from.loads && before.read(r) == l.sources[r.Source].read(r)
 }
 
 // leave accepts what came and went.
@@ -246,7 +258,7 @@ func reports(reason string) bool {
 func (l *Loads) Settle(reason string) {
 	defer func() {
 		l.leave()
-		l.unseen, l.accepting, l.settled, l.changed = false, false, maps.Clone(l.sources), map[string]int{}
+		l.unseen, l.accepting, l.settled, l.written = false, false, l.now(), map[string]moment{}
 	}()
 	if l.workload == nil || l.workload.Repeats || reports(reason) {
 		return

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
@@ -88,16 +89,20 @@ func uses(w *kube.Workload, id input.ID) bool {
 type disk struct {
 	entries map[kube.Key]string
 	changes map[input.Change]string
+	// writtenAt is when the server last stored entries.
+	writtenAt *time.Time
 }
 
 func newDisk() disk {
-	return disk{entries: map[kube.Key]string{}, changes: map[input.Change]string{}}
+	return disk{entries: map[kube.Key]string{}, changes: map[input.Change]string{}, writtenAt: &time.Time{}}
 }
 
 // texts are one part of a record: those on disk, and those that were put there since.
 type texts[K comparable] struct {
 	disk   map[K]string
 	memory map[K]*string
+	// writtenAt is set at each write to the disk, nil when nothing needs it.
+	writtenAt *time.Time
 }
 
 func (t *texts[K]) get(k K) (text string, ok bool) {
@@ -121,6 +126,9 @@ func (t *texts[K]) flush() {
 		}
 	}
 	t.memory = map[K]*string{}
+	if t.writtenAt != nil {
+		*t.writtenAt = now().Time
+	}
 }
 
 // records are a process's entries in their written form.
@@ -134,7 +142,7 @@ type records struct {
 
 func newRecords(d disk) records {
 	return records{
-		entries: texts[kube.Key]{d.entries, map[kube.Key]*string{}}, changes: texts[input.Change]{d.changes, map[input.Change]*string{}},
+		entries: texts[kube.Key]{d.entries, map[kube.Key]*string{}, d.writtenAt}, changes: texts[input.Change]{d.changes, map[input.Change]*string{}, nil},
 		decoded: map[kube.Key]*decoded{},
 	}
 }
@@ -162,7 +170,11 @@ func (r *records) Entry(k kube.Key) (record.Entry, bool) {
 	if !read.entry.Equal(read.copied) {
 		panic("a look has changed the entry that others share")
 	}
-	return read.entry, true
+	e := read.entry
+	if _, unwritten := r.entries.memory[k]; !unwritten {
+		e.WrittenAt = *r.entries.writtenAt
+	}
+	return e, true
 }
 
 // Change is what is on record of a source.

@@ -153,7 +153,7 @@ func TestProgressWithABorrowedTemplate(t *testing.T) {
 		"Patched":   {"the rollout has just begun", 5, first, health.Progressing, minute(20)},
 		"Seen":      {"the controller has seen the template, and not begun", 5, next(21, copyOf(5, "a", 3)), health.Done, minute(21)},
 		"Begun":     {"the numbers are those of the template", 5, next(21, copyOf(5, "a", 3), copyOf(5, "b", 1)), health.Progressing, minute(21)},
-		"MadeAgain": {"a lender that was made again has low generations", 1, first, health.Done, minute(0)},
+		"MadeAgain": {"a lender that was made again has low generations, and nothing has acted on it yet", 1, first, health.Progressing, minute(20)},
 	} {
 		lender := &Workload{TemplateObject: TemplateObject{Target: Target{Generation: tc.generation}}, WorkloadHistory: WorkloadHistory{ProgressedAt: minute(20)}}
 		p := tc.borrower.Resolved(func(Key) (*Workload, bool) { return lender, true }).Progress(minute(40))

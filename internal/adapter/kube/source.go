@@ -56,6 +56,9 @@ type SourceHistory struct {
 	// AskWritten bounds the last change of the source's reload annotation, zero when it hasn't
 	// changed since Lockstep first saw the source.
 	AskWritten timeline.Bounds
+	// Unmarked is true when that change left no later time in the managed fields: one that only removes
+	// a key, or one in the second of the write before.
+	Unmarked bool
 	// New is true while the source still has its initial content and the watch saw its creation.
 	New bool
 	// ChangedAt is when the watch saw the content change, by Lockstep's clock; zero when it has
@@ -75,7 +78,7 @@ func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	s.SourceHistory = old.SourceHistory
 	if !s.Content.Equal(old.Content) {
 		s.ContentWritten = writtenSince(old.ResourceVersion, s.ResourceVersion, how)
-		s.ChangedAt, s.New = how.At, false
+		s.ChangedAt, s.New, s.Unmarked = how.At, false, !s.DataWrittenAt.After(old.DataWrittenAt)
 	}
 	if s.Annotations[settings.Reload] != old.Annotations[settings.Reload] {
 		s.AskWritten = timeline.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)

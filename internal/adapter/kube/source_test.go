@@ -249,3 +249,35 @@ func TestSourceKeepsNoContent(t *testing.T) {
 		}
 	}
 }
+
+// TestSourceUnmarked: a write that only removes a key keeps its writer's time.
+func TestSourceUnmarked(t *testing.T) {
+	t.Parallel()
+	written := func(version, second int, value string) *corev1.ConfigMap {
+		cm := configMap("a", version, value)
+		cm.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "kubectl", Time: &metav1.Time{Time: time.Unix(int64(1_800_000_000+second), 0)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}}}`),
+		}}
+		return cm
+	}
+	m := newSourceMirror()
+	for _, step := range []struct {
+		reason string
+		do     func() error
+		want   bool
+	}{
+		{"a list shows no change", func() error { return m.Replace([]any{written(1, 10, "1")}, "2") }, false},
+		{"a change leaves its time", func() error { return m.Update(written(3, 20, "2")) }, false},
+		{"a removed key doesn't", func() error { return m.Update(written(4, 20, "3")) }, true},
+		{"another write changes nothing about it", func() error { return m.Update(written(5, 30, "3")) }, true},
+		{"the next change does", func() error { return m.Replace([]any{written(6, 40, "4")}, "6") }, false},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.source(t, "a").Unmarked; got != step.want {
+			t.Errorf("%s: unmarked %t, want %t", step.reason, got, step.want)
+		}
+	}
+}

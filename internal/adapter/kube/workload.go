@@ -169,7 +169,9 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 	joined.TemplateWritten, joined.rolledSum = lender.templateChanged, lender.templateSum
 	// The lender's own revisions don't apply to this workload.
 	joined.Replaced = ""
-	if w.Status.BorrowedGeneration < lender.Target.Generation { // its status is about an earlier template
+	// The workload's own copies don't show whether the last rollout had ended when the lender's template changed.
+	joined.OlderPods = true
+	if w.Status.BorrowedGeneration != lender.Target.Generation { // its status is about another template, or about a lender of before
 		joined.Status.Observed, joined.reached = false, reach{}
 		if lender.ProgressedAt.After(w.ProgressedAt) {
 			joined.ProgressedAt = lender.ProgressedAt

@@ -97,7 +97,9 @@ func New(c client.WithWatch, o Options) *Records {
 // changed.
 func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	r.mu.Lock()
-	entry, ok, err := r.shardOf(key).entry(storageKey(key))
+	s, stored := r.shardOf(key), storageKey(key)
+	entry, ok, err := s.entry(stored)
+	entry.WrittenAt = s.storedAt(stored)
 	r.mu.Unlock()
 	if !ok {
 		return record.Entry{}, false

@@ -120,9 +120,17 @@ func TestKnownRecordsAreAdopted(t *testing.T) {
 		known = s.Works()
 		checkEntry(t, r, key, "1")
 	}})
-	shard := configMap(r.shardOf(key).name, map[string]string{storageKey(key): text})
+	shard, at := configMap(r.shardOf(key).name, map[string]string{storageKey(key): text}), time.Unix(1_800_000_000, 0)
+	shard.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.FieldManager, Time: &metav1.Time{Time: at}}}
 	if err := r.mirror.Replace([]any{shard}, "1"); err != nil || !known {
 		t.Errorf("the list counts as complete: %t, error %v", known, err)
+	}
+	if e, _ := r.Entry(key); !e.WrittenAt.Equal(at) {
+		t.Errorf("the entry was written at %s, want %s", e.WrittenAt, at)
+	}
+	put(t, r, key, "2")
+	if e, _ := r.Entry(key); !e.WrittenAt.IsZero() {
+		t.Errorf("an entry that isn't written yet was written at %s", e.WrittenAt)
 	}
 }
 

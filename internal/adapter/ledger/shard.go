@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
@@ -23,7 +25,11 @@ func slimShard(object any) (*shardCopy, error) {
 	if !ok {
 		return nil, fmt.Errorf("unexpected type %T", object)
 	}
-	return &shardCopy{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name, ResourceVersion: cm.ResourceVersion}, Data: cm.Data}}, nil
+	meta := metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name, ResourceVersion: cm.ResourceVersion}
+	if at := kube.WrittenBy(cm, kube.FieldManager); !at.IsZero() {
+		meta.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.FieldManager, Time: &metav1.Time{Time: at}}}
+	}
+	return &shardCopy{&corev1.ConfigMap{ObjectMeta: meta, Data: cm.Data}}, nil
 }
 
 // SameAs reports whether two copies have the same version.
@@ -38,9 +44,11 @@ type shard struct {
 	// busy is true from the decision to write until the write is over.
 	busy            bool
 	resourceVersion string
-	complaint       string // why the last write failed
-	retry           retry
-	stored          map[string]string
+	// writtenAt is when Lockstep last wrote that version or an earlier one, by the API server's clock.
+	writtenAt time.Time
+	complaint string // why the last write failed
+	retry     retry
+	stored    map[string]string
 	// decoded caches the last read entries, each with its text. Decisions on one workload come
 	// in series, and most don't change its entry.
 	decoded map[string]decoded
@@ -79,6 +87,15 @@ func (s *shard) get(key string) (string, bool) {
 	}
 	text, ok := s.stored[key]
 	return text, ok
+}
+
+// storedAt is when the API server had stored the text of a key, zero while a newer one isn't stored.
+func (s *shard) storedAt(key string) time.Time {
+	_, dirty := s.dirty[key]
+	if _, sent := s.sent[key]; dirty || sent {
+		return time.Time{}
+	}
+	return s.writtenAt
 }
 
 // set records a text to write; nil removes the key. Changes in flight may change the stored
@@ -133,7 +150,7 @@ func (s *shard) adopt(cm *corev1.ConfigMap) (overruled map[string]string) {
 	} else {
 		overruled = s.yield(cm.Data)
 	}
-	s.resourceVersion = cm.ResourceVersion
+	s.resourceVersion, s.writtenAt = cm.ResourceVersion, kube.WrittenBy(cm, kube.FieldManager)
 	s.stored = maps.Clone(cm.Data)
 	if s.stored == nil {
 		s.stored = map[string]string{}

@@ -202,7 +202,11 @@ func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object)
 	defer r.mu.Unlock()
 	s.complaint, s.retry = "", retry{}
 	s.written(changes, cm.GetResourceVersion())
-	return kube.WrittenBy(cm, kube.FieldManager)
+	at := kube.WrittenBy(cm, kube.FieldManager)
+	if s.resourceVersion == cm.GetResourceVersion() {
+		s.writtenAt = at
+	}
+	return at
 }
 
 // overtaken is the conflict of a write with another writer's change.

@@ -202,6 +202,9 @@ type Unstored struct {
 	// TooNew is true when the entry is in a format that this program can't read. It must
 	// not be replaced.
 	TooNew bool
+	// WrittenAt is when the API server had stored the entry, by its clock: the last write of the record
+	// that holds it. It is zero until then, and when that isn't known.
+	WrittenAt time.Time
 }
 
 // part is a stored field of an entry, or a note on a version: its written name, and a pointer

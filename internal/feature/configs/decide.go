@@ -161,15 +161,17 @@ func (o Observation) rebased() fingerprint.Version {
 	return o.Delivered
 }
 
+// isOlderThanRecord reports whether the time of the last write is that of an earlier one: the record is as
+// new and has another version, so the content was changed later, by a write that left no time.
+func (o Observation) isOlderThanRecord() bool {
+	return o.Delivered != o.Current && o.Delivered.Comparable(o.Current) && !o.Timeline.Input.WrittenAt.After(o.Timeline.Record.AsOf)
+}
+
 // needsRevisions: Lockstep queries the API server only when an input looks due or the
-// workload was created while the controller was down, and no watch saw the order. It also
-// does for a rollout that began before the previous one had ended.
+// workload was created while the controller was down, and no watch saw the order.
 func (o Observation) needsRevisions(v Verdict) bool {
 	if o.Current.IsAbsent() {
 		return false
-	}
-	if o.Timeline.Workload.OlderPods && (v.Reason == input.DeliveredByRollout || v.Reason == input.NewBasis) {
-		return !o.Unobserved
 	}
 	if v.Standing == input.Due {
 		return o.Timeline.IsUnwatched() || o.Timeline.Loaded() == timeline.Unknown

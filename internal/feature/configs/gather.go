@@ -143,6 +143,9 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
 			Mounted: ref.Volume, Sealed: source.Immutable,
 		}
+		if source.Unmarked || o.isOlderThanRecord() {
+			o.Timeline.Input.WrittenAt = time.Time{}
+		}
 	}
 	if !onRecord.IsZero() && !i.options.Original && !onRecord.SameKeys(o.Current) {
 		// The record may list a template from a pause, whose rollout it hasn't seen.

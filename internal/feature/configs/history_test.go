@@ -173,6 +173,39 @@ func TestAssessOlderPods(t *testing.T) {
 	}
 }
 
+// TestAssessTimesOfEarlierWrites: a template and its source were both changed while the controller was
+// down, at 45 by a revision, and the source's managed fields have the time 20.
+func TestAssessTimesOfEarlierWrites(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	cases := map[string]struct {
+		reason   string
+		onRecord string
+		asOf     time.Time
+		unmarked bool
+		want     input.Reason
+	}{
+		"Known":    {"the time is that of the change", "1", at(10), false, input.DeliveredByRollout},
+		"Unmarked": {"the watch saw that the change left no time", "1", at(10), true, input.Changed},
+		"Recorded": {"the record is newer and has another version, so a later write left no time", "1", at(20), false, input.Changed},
+		"Same":     {"the record has this version, and it is not younger than the record", "2", at(20), false, input.InStep},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s, e := web(), source(app, "2"), given(map[input.ID]string{app: tc.onRecord})
+			w.TemplateWritten, w.Status.Observed, w.Target.Generation = timeline.Bounds{Max: 60}, true, 2
+			s.ContentWritten, s.DataWrittenAt, s.Unmarked = timeline.Bounds{Max: 50}, at(20), tc.unmarked
+			e.Template, e.AsOf = record.Template{Generation: 1, Sum: "another"}, tc.asOf
+			h := &history{revisions: []timeline.Revision{{Created: at(45), Written: 55, Number: 2, Current: true}}}
+			all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), e, h.ask)
+			if err != nil || all.Findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
+			}
+		})
+	}
+}
+
 // TestAssessLostEntry: a workload whose entry cannot be read is not one that was
 // made while nobody watched; it takes a baseline whatever its revisions say.
 func TestAssessLostEntry(t *testing.T) {

@@ -33,7 +33,7 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPas
 		return unknown, true, nil
 	}
 	before, err := past(ctx, timeline.FromRevisions)
-	if err != nil || before.NotActed || !tookOver(w, before.Revisions, e.GoneAt) {
+	if err != nil || before.NotActed || !tookOver(w, before.Revisions, goneAt(e)) {
 		return unknown, before.NotActed, err
 	}
 	e = e.Clone()
@@ -59,6 +59,15 @@ func (g *Gatherer) namespaceAsks(w *kube.Workload) bool {
 // isOver reports whether the workload of an entry has been gone for too long.
 func (g *Gatherer) isOver(e record.Entry) bool {
 	return !e.GoneAt.IsZero() && g.Now().Sub(e.GoneAt) >= goneFor
+}
+
+// goneAt is when the workload of an entry was known to be gone, by the API server's clock, as the
+// revisions are created; zero while that isn't known.
+func goneAt(e record.Entry) time.Time {
+	if e.GoneAt.IsZero() {
+		return time.Time{}
+	}
+	return e.WrittenAt
 }
 
 // tookOver reports whether new pods are created from a revision that is older than the

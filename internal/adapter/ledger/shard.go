@@ -42,10 +42,8 @@ type shard struct {
 	// writing is full while a request is in flight, so this process never conflicts with itself.
 	writing chan struct{}
 	// busy is true from the decision to write until the write is over.
-	busy            bool
-	resourceVersion string
-	// writtenAt is when Lockstep last wrote that version or an earlier one, by the API server's clock.
-	writtenAt time.Time
+	busy bool
+	stamp
 	complaint string // why the last write failed
 	retry     retry
 	stored    map[string]string
@@ -68,6 +66,13 @@ type shard struct {
 	// are about to be put.
 	taken  tally
 	claims map[string]lot
+}
+
+// stamp is the known version of a ConfigMap, and when Lockstep last wrote that or an earlier one, by the API
+// server's clock.
+type stamp struct {
+	resourceVersion string
+	writtenAt       time.Time
 }
 
 func newShard(name string) *shard {

@@ -95,6 +95,9 @@ func sequences() map[string]sequence {
 		"UndoneWhileDown":      {join(of(app, change), settle, do(kill), undo(0), do(histories.Later)), "Baseline 0, InStep 1, Undone 1 -app"},
 		"KilledUndoneAndBack":  {join(do(histories.KillAfterPatch), of(app, change), do(histories.Later), undo(0), do(histories.Later), of(app, back)), "Baseline 0, InStep 2"},
 
+		// A patch that isn't on record is delivered, and is reverted by an undo.
+		"KilledAfterPatch": {join(do(histories.KillAfterPatch), of(app, change), settle, settle, undo(0)), "Baseline 0, DeliveredBefore 1, Undone 1 -app"},
+
 		// Our own patch whose answer is lost isn't another writer's rollout, and isn't sent again.
 		"AnswerLost":         {join(do(histories.LoseAnswer), of(app, change), settle, undo(0), settle, of(db, change), settle, of(app, change)), "Baseline 0, InStep 1, Undone 1 -app, Undone 1 -app, InStep 2"},
 		"AnswerLostStateful": {stateful(do(histories.LoseAnswer), of(app, change), settle, undo(0), settle, of(db, change), settle, of(app, change)), "Baseline 0, InStep 1, Undone 1 -app, Undone 1 -app, InStep 2"},

@@ -106,8 +106,8 @@ func TestWaitingEventsAreBounded(t *testing.T) {
 			a.Announce(about("loud", fmt.Sprint("loud ", i)))
 		}
 		a.Announce(about("quiet", "quiet after"))
-		if n := a.waiting.Len(); n != maxWaiting {
-			t.Errorf("%d wait", n)
+		if n := a.waiting.Len(); n != 4096 {
+			t.Errorf("%d wait, want 4096", n)
 		}
 		close(slow.letGo)
 		synctest.Wait()

@@ -63,8 +63,8 @@ func TestRevisionsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(past.Revisions); n != maxRevisions {
-		t.Fatalf("%d revisions are kept, want %d", n, maxRevisions)
+	if n := len(past.Revisions); n != 64 {
+		t.Fatalf("%d revisions are kept, want 64", n)
 	}
 	// The list is in the order of names.
 	first, second := past.Revisions[0], past.Revisions[1]

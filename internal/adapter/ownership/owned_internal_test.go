@@ -19,13 +19,16 @@ func TestOwnersAreBounded(t *testing.T) {
 	for i := range 20_000 {
 		many = append(many, metav1.OwnerReference{UID: types.UID(fmt.Sprintf("%036d", i))})
 	}
-	for name, owners := range map[string][]metav1.OwnerReference{"Fat": fat, "Many": many} {
-		o, err := slimOwned(input.KindConfigMap, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "app", OwnerReferences: owners}})
+	for name, tc := range map[string]struct {
+		owners      []metav1.OwnerReference
+		kept, bytes int
+	}{"Fat": {fat, 1, 512}, "Many": {many, 256, 256 * 36}} {
+		o, err := slimOwned(input.KindConfigMap, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "app", OwnerReferences: tc.owners}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if size := len(strings.Join(o.Owners, "")); size == 0 || size > 16<<10 {
-			t.Errorf("%s: %d bytes of %d owners are kept", name, size, len(o.Owners))
+		if size := len(strings.Join(o.Owners, "")); len(o.Owners) != tc.kept || size != tc.bytes {
+			t.Errorf("%s: %d bytes of %d owners are kept, want %d of %d", name, size, len(o.Owners), tc.bytes, tc.kept)
 		}
 	}
 }

@@ -85,12 +85,14 @@ func TestParseShownIsBounded(t *testing.T) {
 	if got := input.ParseShown("configmap/app~3fa9c1d2e4," + strings.Repeat(" ", input.MaxShown)); len(got) != 0 {
 		t.Errorf("a text that is too long has %d inputs", len(got))
 	}
-	var many strings.Builder
-	for i := range 6000 {
-		fmt.Fprintf(&many, "image/%03x~,", i)
-	}
-	if got := input.ParseShown(many.String()); len(got) != 0 {
-		t.Errorf("a text with too many marks has %d inputs", len(got))
+	for marks, want := range map[int]int{384: 384, 385: 0, 6000: 0} {
+		var many strings.Builder
+		for i := range marks {
+			fmt.Fprintf(&many, "image/%03x~,", i)
+		}
+		if got := input.ParseShown(many.String()); len(got) != want {
+			t.Errorf("a text with %d marks has %d inputs, want %d", marks, len(got), want)
+		}
 	}
 }
 

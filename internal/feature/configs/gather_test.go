@@ -260,13 +260,25 @@ func TestAssessTooManyKeys(t *testing.T) {
 // findings.
 func TestAssessTooManySources(t *testing.T) {
 	t.Parallel()
-	var many []*kube.Source
-	for i := range 2 * input.MaxInputs {
-		many = append(many, source(input.ConfigMap(fmt.Sprint("app-", i)), "1"))
-	}
-	all, err := inputs(clusterOf(many...)).Assess(t.Context(), web(), reload("configmap/app-*"), record.Entry{}, (&history{}).ask)
-	if err != nil || len(all.Findings) > 0 || !strings.Contains(all.TooMany, "more than 256") {
-		t.Errorf("%d findings, too many is %q, error %v; want no finding and the bound", len(all.Findings), all.TooMany, err)
+	for name, tc := range map[string]struct {
+		sources, length, findings int
+		says                      string
+	}{
+		"Most":      {256, 4, 256, ""},
+		"OneMore":   {257, 4, 0, "more than 256"},
+		"LongNames": {64, 256, 64, ""},
+		"OneLonger": {65, 256, 0, "more than 16 KiB"},
+	} {
+		var many []*kube.Source
+		for i := range tc.sources {
+			many = append(many, source(input.ConfigMap(fmt.Sprintf("%0*d", tc.length, i)), "1"))
+		}
+		w := web()
+		w.Refs = nil
+		all, err := inputs(clusterOf(many...)).Assess(t.Context(), w, reload("configmap/0*"), record.Entry{}, (&history{}).ask)
+		if err != nil || len(all.Findings) != tc.findings || !strings.Contains(all.TooMany, tc.says) || (all.TooMany == "") != (tc.says == "") {
+			t.Errorf("%s: %d findings, too many is %q, error %v; want %d and %q", name, len(all.Findings), all.TooMany, err, tc.findings, tc.says)
+		}
 	}
 }
 

@@ -380,7 +380,8 @@ func TestRefusedChangeIsToldOnceAndTriedAgain(t *testing.T) {
 func TestDeniedChangeIsNotTriedAgainSoon(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.clock = now.Truncate(announce.RepeatEvery)
+	const halfHour = 30 * time.Minute
+	s.clock = now.Truncate(halfHour)
 	text := "ValidatingAdmissionPolicy 'lockstep-namespaces' with binding 'lockstep-namespaces' denied request: not here"
 	told := "not here (ValidatingAdmissionPolicy 'lockstep-namespaces'); not rolled out: configmap/app"
 	denial := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New(text))
@@ -389,8 +390,8 @@ func TestDeniedChangeIsNotTriedAgainSoon(t *testing.T) {
 	loop := s.loop()
 	for range 2 {
 		result, err := loop.Reconcile(t.Context(), s.workload.Key)
-		if err != nil || result.RequeueAfter != announce.RepeatEvery {
-			t.Fatalf("tried again after %s, error %v; want %s and no error, which the queue would retry", result.RequeueAfter, err, announce.RepeatEvery)
+		if err != nil || result.RequeueAfter != halfHour {
+			t.Fatalf("tried again after %s, error %v; want %s and no error, which the queue would retry", result.RequeueAfter, err, halfHour)
 		}
 	}
 	if len(s.told) != 2 || s.told[0].Reason != string(input.Following) || s.told[1].Reason != string(input.ReloadFailed) || !strings.HasPrefix(s.told[1].Note, told) {

@@ -59,18 +59,19 @@ func TestHeldIsRepeated(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.workload.Annotations[settings.Hold] = "freeze"
-	s.clock = now.Truncate(announce.RepeatEvery)
+	const halfHour = 30 * time.Minute
+	s.clock = now.Truncate(halfHour)
 	loop := s.loop()
 	for step, want := range []int{1, 1, 2, 3} {
 		result, err := loop.Reconcile(t.Context(), s.workload.Key)
-		if err != nil || result.RequeueAfter != announce.RepeatEvery {
+		if err != nil || result.RequeueAfter != halfHour {
 			t.Fatalf("step %d: another look in %s, error %v", step, result.RequeueAfter, err)
 		}
 		if got := s.toldOf(input.Held); got != want {
 			t.Errorf("step %d: told %d times, want %d", step, got, want)
 		}
 		if step > 0 {
-			s.clock = s.clock.Add(announce.RepeatEvery)
+			s.clock = s.clock.Add(halfHour)
 		}
 	}
 	if last := s.told[len(s.told)-1]; !last.Warning || !strings.Contains(last.Note, "freeze") {

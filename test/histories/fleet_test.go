@@ -266,13 +266,17 @@ func TestFleetInProcess(t *testing.T) {
 	if os.Getenv("HISTORIES") == "all" {
 		last = 200
 	}
-	for _, seed := range seeds(t, 1, last) {
+	play := func(seed uint64) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rollouts += playFleet(t, histories.NewFleet(seed, 30))
 			})
 		})
 	}
+	for _, seed := range seeds(t, 1, last) {
+		play(seed)
+	}
+	fresh(t, play)
 	t.Logf("%d rollouts by Lockstep", rollouts)
 }
 

@@ -212,5 +212,6 @@ func playEditedSeeds(t *testing.T, seeds []uint64, kind histories.KindOf) {
 	for _, seed := range seeds {
 		play(seed)
 	}
+	fresh(t, play)
 	t.Logf("%d histories of a %s with %d rollouts by Lockstep. The pods had loaded everything already before %d of them while it saw everything, and before %d otherwise. At %d settlements pods ran what came and went", played, kind, rollouts, watched, unseen, between)
 }

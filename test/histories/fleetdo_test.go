@@ -46,7 +46,9 @@ func (f *fleet) do(a histories.Action) {
 	case histories.Look:
 		f.process.look()
 		f.passUntil(func() bool { return f.process.dead || f.process.sees() })
-		f.facts = append(f.facts, histories.FleetFact{At: time.Now(), Sight: histories.SightBack})
+		if !f.process.dead {
+			f.facts = append(f.facts, histories.FleetFact{At: time.Now(), Sight: histories.SightBack})
+		}
 	case histories.Calm:
 		f.calm()
 	case histories.StopAll, histories.StopNamespace, histories.Unstop:

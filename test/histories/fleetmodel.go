@@ -276,6 +276,7 @@ func (m *FleetModel) writeWorkload(w FleetWorkload, byLockstep bool) error {
 	}
 	if w.Paused != old.paused.now {
 		old.paused.set(w.Paused, m.now)
+		m.doubt(key)
 	}
 	if w.Replicas != old.pods.now {
 		old.pods.set(w.Replicas, m.now)
@@ -318,7 +319,7 @@ func (m *FleetModel) deliver(old *member, w FleetWorkload, byLockstep bool) {
 	old.done, old.lost, old.ended = time.Time{}, time.Time{}, time.Time{}
 }
 
-// doubt: a rollout hides a failure that Lockstep has not noted yet, because it ended before.
+// doubt: a rollout or a pause hides a failure that Lockstep has not noted yet, because it ended before.
 func (m *FleetModel) doubt(key string) {
 	for _, failed := range m.failures {
 		if f, ok := failed[key]; ok && (f.late || f.unseen) {
@@ -349,7 +350,7 @@ func (m *FleetModel) progress(w *member) {
 	}
 	if t.failed = w.Status.GivenUp; t.failed {
 		t.over = true // even if it recovers
-		m.fail(w, w.trial.healthy)
+		m.fail(w, w.trial.healthy && !w.Paused)
 	}
 }
 

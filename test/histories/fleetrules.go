@@ -103,7 +103,8 @@ func (m *FleetModel) overtakes(w *member, c change) error {
 // isDue reports whether the workload certainly doesn't have the content.
 func (m *FleetModel) isDue(w *member, c change) bool {
 	given := w.given[c.source]
-	return len(given) == 1 && given[0] != c.content && m.sources[place{w.Namespace, c.source}].content.now == c.content
+	content, certain := m.sources[place{w.Namespace, c.source}].content.certain(m.known())
+	return len(given) == 1 && given[0] != c.content && certain && content == c.content
 }
 
 // isFree reports whether certainly nothing but its turn is in the way of a workload.

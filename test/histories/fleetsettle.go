@@ -42,7 +42,9 @@ func (m *FleetModel) Endure(reasons map[string]string, at time.Time) error {
 		w := m.members[key]
 		due, reason := m.dueFor(w), reasons[key]
 		isBad := func(c change) bool { return !strings.HasPrefix(c.content, "good") }
-		if len(due) == 0 || slices.ContainsFunc(m.current(w), isBad) || m.isObstructed(w) || m.mayAwaitFirst(w, due) && reason == reasonAwaitsFirst {
+		window, _ := m.window(w)
+		isTold := reason == reasonAwaitsFirst || reason == reasonAwaitsWindow && !window.IsOpen(at) // it says so while the window is open
+		if len(due) == 0 || slices.ContainsFunc(m.current(w), isBad) || m.isObstructed(w) || m.mayAwaitFirst(w, due) && isTold {
 			continue
 		}
 		return fmt.Errorf("%s has been due for hours, nothing of its own is in the way of %v, and Lockstep says %s\n%s", key, due, reason, m)

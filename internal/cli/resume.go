@@ -266,11 +266,11 @@ func stoppedFor(t target, stored ledger.Stored) map[string][]string {
 	for of, known := range stored.Changes {
 		_, uses := entry.Inputs[of.ID]
 		isSource := of.ID == input.ID{Kind: input.Kind(t.Kind), Name: t.Name}
-		if len(known.Failed) == 0 || !of.IsShared() && of.Namespace != t.Namespace {
+		if !of.IsShared() && of.Namespace != t.Namespace || !isSource && (!t.isWorkload || !uses && of.ID.Kind != input.KindImage) {
 			continue
 		}
-		if isSource || t.isWorkload && (uses || of.ID.Kind == input.KindImage) {
-			found[known.Version] = known.Failed
+		for _, failure := range known.Failures {
+			found[failure.Version] = failure.On
 		}
 	}
 	return found

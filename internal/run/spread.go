@@ -51,6 +51,10 @@ func (p *parts) isPast(of input.Change, version string) bool {
 	return false
 }
 
+func (p *parts) arePast(of input.Change, failures []record.Failure) bool {
+	return !slices.ContainsFunc(failures, func(f record.Failure) bool { return !p.isPast(of, f.Version) })
+}
+
 // isShared reports whether the changes of an input are the same in all namespaces.
 func (p *parts) isShared(id input.ID) bool { return slices.Contains(p.options.Shared, id) }
 
@@ -74,7 +78,7 @@ func (p *parts) sourceReference(ctx context.Context, namespace string, id input.
 // nobody has or gets any more, and series of changes that are over.
 func (p *parts) sweepChanges() {
 	p.records.SweepChanges(func(of input.Change, known record.Change) bool {
-		if p.options.Follow.Safety.IsCalm(known, p.options.Now()) && (len(known.Failed) == 0 || p.isPast(of, known.Version)) {
+		if p.options.Follow.Safety.IsCalm(known, p.options.Now()) && p.arePast(of, known.Failures) {
 			return true
 		}
 		used := false

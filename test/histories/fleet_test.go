@@ -329,7 +329,12 @@ func TestFoundFleet(t *testing.T) {
 		}
 		return all
 	}
+	// The copies of a shared source fail with different versions. Each of them is stopped after two failures.
+	twoCopies := sixHours(0)
+	twoCopies.Fleet.StopAfter = 2
+	twoCopies.Actions = []histories.Action{{Verb: histories.Settle}, {Verb: histories.Spoil, Source: histories.Shared}, {Verb: histories.Spoil, Source: histories.Shared, On: "blog"}, {Verb: histories.Settle}}
 	for name, h := range map[string]histories.History{
+		"TwoCopies":  twoCopies,
 		"OnlyBroken": onlyBroken(time.Minute),
 		// Behind the quiet window of the chosen workload is a hold, so the others don't wait for it.
 		"HeldCanary": sixHours(0, act("shop/b", histories.Prefer, histories.LongQuiet, histories.Hold)...),

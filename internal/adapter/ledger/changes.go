@@ -141,9 +141,11 @@ func affected(key, text string) (keys []kube.Key) {
 		return []kube.Key{id}
 	}
 	_, known, _ := parseChange(key, text)
-	for _, id := range known.Failed {
-		if failed, err := kube.ParseID(id); err == nil {
-			keys = append(keys, failed)
+	for _, failure := range known.Failures {
+		for _, id := range failure.On {
+			if failed, err := kube.ParseID(id); err == nil {
+				keys = append(keys, failed)
+			}
 		}
 	}
 	return keys

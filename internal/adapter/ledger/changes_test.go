@@ -20,7 +20,7 @@ import (
 func failedWith(version string, ids ...string) record.Change {
 	c := record.Change{Version: version, Level: 1}
 	for _, id := range ids {
-		c = c.WithFailed(id, time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC))
+		c = c.WithFailed(input.Change{Version: version}, id, time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC))
 	}
 	return c
 }
@@ -145,15 +145,15 @@ func TestChangesOfTwoWriters(t *testing.T) {
 	one.flush(t.Context())
 	putChange(t, two, app, failedWith(app.Version, b.ID()))
 	two.flush(t.Context())
-	if got, _ := two.Change(app); !got.HasFailed(a.ID()) || got.HasFailed(b.ID()) || told.Times(b) != 1 || told.Times(a) != 0 {
+	if got, _ := two.Change(app); !got.Failure(app).HasFailed(a.ID()) || got.Failure(app).HasFailed(b.ID()) || told.Times(b) != 1 || told.Times(a) != 0 {
 		t.Fatalf("it is %+v; woken: a %d times, b %d times; want the other writer's, and b woken", got, told.Times(a), told.Times(b))
 	}
 	known, _ := two.Change(app)
-	putChange(t, two, app, known.WithFailed(b.ID(), time.Now()))
+	putChange(t, two, app, known.WithFailed(app, b.ID(), time.Now()))
 	two.flush(t.Context())
 	reader, _ := newRecords(t, w)
 	watchRecords(t, reader)
-	if got, ok := reader.Change(app); !ok || !got.HasFailed(a.ID()) || !got.HasFailed(b.ID()) || problems.text() != "<nil>" {
+	if got, ok := reader.Change(app); !ok || !got.Failure(app).HasFailed(a.ID()) || !got.Failure(app).HasFailed(b.ID()) || problems.text() != "<nil>" {
 		t.Errorf("it is %+v, %t, problems %s; want both", got, ok, problems.text())
 	}
 }
@@ -175,7 +175,7 @@ func TestChangesOfAFullNamespace(t *testing.T) {
 		}
 		beyond = c
 	}
-	if got, ok := r.Change(beyond); !ok || !got.HasFailed(known.Failed[0]) {
+	if got, ok := r.Change(beyond); !ok || !got.Equal(known) {
 		t.Errorf("a stop without room is forgotten: %+v", got)
 	}
 	bound := forKnown().namespace
@@ -230,13 +230,14 @@ func TestSweptChanges(t *testing.T) {
 	over, again := input.Change{Namespace: w.Namespace, ID: input.Secret("app")}, input.Change{Namespace: w.Namespace, ID: input.ConfigMap("app")}
 	r.SweepChanges(func(c input.Change, known record.Change) bool {
 		if c == again {
-			putChange(t, r, c, known.WithFailed("Deployment.apps/shop/b", time.Now()))
+			c.Version = known.Version
+			putChange(t, r, c, known.WithFailed(c, "Deployment.apps/shop/b", time.Now()))
 		}
-		return c == over || c == again
+		return c == over || c.Subject() == again
 	})
 	r.flush(t.Context())
 	delete(kept, over)
-	if got := r.Changes(); len(got) != len(kept) || len(got[again].Failed) != 2 {
+	if got := r.Changes(); len(got) != len(kept) || len(got[again].Failures[0].On) != 2 {
 		t.Errorf("left are %v, want %v, and the one that failed again", got, kept)
 	}
 	if _, all := keysOf(t, w, ""); all != len(kept) {

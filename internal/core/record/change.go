@@ -1,8 +1,10 @@
 package record
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,8 +17,10 @@ import (
 const (
 	// MaxFailed is how many workloads the record lists that failed with a version.
 	MaxFailed = 8
+	// MaxFailures is how many versions of an input the record lists with which workloads failed.
+	MaxFailures = 4
 	// MaxChange is the maximum length of an encoded change.
-	MaxChange = 700
+	MaxChange = 3000
 	// maxFailedID is the length from which on a workload's ID is cut.
 	maxFailedID = 72
 	// maxWord is the maximum length of a version.
@@ -24,10 +28,12 @@ const (
 )
 
 // The words of a change in its written form: "77ab01c9de level:6 at:2026-11-15T03:04:05Z
-// failed:Deployment.apps/shop/a". The version comes first, as "-" when it isn't known.
+// failed:Deployment.apps/shop/a". The version comes first, as "-" when it isn't known. Workloads that failed with
+// another version follow that: "also:0b1c2d3e4f,2026-11-15T03:04:05Z,Deployment.apps/blog/b".
 const (
 	noVersion                                = "-"
 	levelWord, atWord, sinceWord, failedWord = "level:", "at:", "since:", "failed:"
+	alsoWord                                 = "also:"
 	failedSeparator, cutMark                 = ",", "~"
 	timeOfChange                             = time.RFC3339Nano
 )
@@ -37,14 +43,22 @@ const (
 type Change struct {
 	// Version is the one that began to be delivered last, as VersionOf returns it.
 	Version string
-	// Failed are the workloads that failed with the version, in the order in which they did.
-	Failed []string
-	// Since is when the first of them failed.
-	Since time.Time
 	// At is when the version began to be delivered, and Level how often in a row that
 	// happened without a longer pause.
 	At    time.Time
 	Level int
+	// Failures are the versions with which workloads failed. Several can fail at the same time: copies of a
+	// shared source differ, and workloads follow different tags of a repository.
+	Failures []Failure
+}
+
+// Failure is a version with which workloads failed.
+type Failure struct {
+	Version string
+	// On are these workloads, in the order in which they failed.
+	On []string
+	// Since is when the first of them failed.
+	Since time.Time
 }
 
 // VersionOf is the version of a change on record. The keyed digest of a shared Secret isn't
@@ -56,34 +70,60 @@ func VersionOf(c input.Change) string {
 	return digestText(c.ID.String() + " " + c.Version)
 }
 
-// Stops reports whether it is this version with which workloads failed.
-func (c Change) Stops(version input.Change) bool {
-	return len(c.Failed) > 0 && c.Version == VersionOf(version)
+// Failure is what is on record of the workloads that failed with this version.
+func (c Change) Failure(version input.Change) Failure {
+	if i := c.index(VersionOf(version)); i >= 0 {
+		return c.Failures[i]
+	}
+	return Failure{}
+}
+
+func (c Change) index(version string) int {
+	return slices.IndexFunc(c.Failures, func(f Failure) bool { return f.Version == version })
 }
 
 // WithFailed adds a workload that failed with the version, once. Beyond MaxFailed it isn't
-// added.
-func (c Change) WithFailed(id string, now time.Time) Change {
-	if c.HasFailed(id) || len(c.Failed) >= MaxFailed {
+// added. Beyond MaxFailures, the version that failed first is forgotten.
+func (c Change) WithFailed(version input.Change, id string, now time.Time) Change {
+	failure := c.Failure(version)
+	if failure.HasFailed(id) || len(failure.On) >= MaxFailed {
 		return c
 	}
-	if len(c.Failed) == 0 {
-		c.Since = now
+	if len(failure.On) == 0 {
+		failure.Version, failure.Since = VersionOf(version), now
 	}
-	c.Failed = append(slices.Clip(c.Failed), cutID(id))
+	failure.On = append(slices.Clip(failure.On), cutID(id))
+	c.Failures = slices.Clone(c.Failures)
+	if i := c.index(failure.Version); i >= 0 {
+		c.Failures[i] = failure
+	} else {
+		c.Failures = append(c.Failures, failure)
+	}
+	if len(c.Failures) > MaxFailures {
+		first := slices.MinFunc(c.Failures, func(a, b Failure) int { return a.Since.Compare(b.Since) })
+		c = c.WithoutFailures(func(f Failure) bool { return f.Version == first.Version })
+	}
+	c.Version = cmp.Or(c.Version, failure.Version)
+	return c
+}
+
+// WithoutFailures is the change without the failures that are over.
+func (c Change) WithoutFailures(isOver func(Failure) bool) Change {
+	c.Failures = slices.DeleteFunc(slices.Clone(c.Failures), isOver)
 	return c
 }
 
 // Lists reports whether the record lists that a workload failed with this version, or has no room
 // for one more.
 func (c Change) Lists(version input.Change, id string) bool {
-	return c.Stops(version) && (c.HasFailed(id) || len(c.Failed) >= MaxFailed)
+	failure := c.Failure(version)
+	return failure.HasFailed(id) || len(failure.On) >= MaxFailed
 }
 
 // HasFailed reports whether a workload is among those that failed. A long ID is cut on record,
-// so comparing it with Failed isn't enough.
-func (c Change) HasFailed(id string) bool {
-	return slices.Contains(c.Failed, cutID(id))
+// so comparing it with On isn't enough.
+func (f Failure) HasFailed(id string) bool {
+	return slices.Contains(f.On, cutID(id))
 }
 
 // cutID is a workload's ID, cut to a length that fits on record. A digest distinguishes it from
@@ -117,12 +157,19 @@ func (c Change) Encode() string {
 	if !c.At.IsZero() {
 		words = append(words, atWord+writtenTime(c.At))
 	}
-	if !c.Since.IsZero() {
-		words = append(words, sinceWord+writtenTime(c.Since))
+	var others []string
+	for _, f := range c.Failures {
+		failed := strings.Join(f.On, failedSeparator)
+		switch {
+		case f.Version != c.Version:
+			others = append(others, alsoWord+strings.Join([]string{f.Version, writtenTime(f.Since), failed}, failedSeparator))
+		case f.Since.IsZero():
+			words = append(words, failedWord+failed)
+		default:
+			words = append(words, sinceWord+writtenTime(f.Since), failedWord+failed)
+		}
 	}
-	if len(c.Failed) > 0 {
-		words = append(words, failedWord+strings.Join(c.Failed, failedSeparator))
-	}
+	words = append(words, others...)
 	return strings.Join(words, " ")
 }
 
@@ -149,16 +196,23 @@ func DecodeChange(text string) (Change, error) {
 	if version == noVersion {
 		c.Version = ""
 	}
+	first := Failure{Version: c.Version}
 	for word := range strings.SplitSeq(rest, " ") {
-		if err := c.read(word); err != nil {
+		if err := c.read(word, &first); err != nil {
 			return Change{}, fmt.Errorf("decode a change: %w", err)
 		}
+	}
+	if len(first.On) > 0 && first.Version != "" {
+		c.Failures = slices.Insert(c.Failures, 0, first)
+	}
+	if len(c.Failures) > MaxFailures {
+		return Change{}, fmt.Errorf("decode a change: %d versions with failures", len(c.Failures))
 	}
 	return c, nil
 }
 
-// read reads one word.
-func (c *Change) read(word string) (err error) {
+// read reads one word. Since and failed are about the version of the change.
+func (c *Change) read(word string, first *Failure) (err error) {
 	name, value, _ := strings.Cut(word, ":")
 	switch name + ":" {
 	case levelWord:
@@ -166,14 +220,30 @@ func (c *Change) read(word string) (err error) {
 	case atWord:
 		c.At, err = readTime(value)
 	case sinceWord:
-		c.Since, err = readTime(value)
+		first.Since, err = readTime(value)
 	case failedWord:
-		c.Failed = strings.Split(value, failedSeparator)
-		if len(c.Failed) > MaxFailed || slices.ContainsFunc(c.Failed, func(id string) bool { return id == "" || len(id) > maxFailedID }) {
-			err = fmt.Errorf("%d failed workloads, or one without a proper name", len(c.Failed))
+		first.On, err = readFailed(value)
+	case alsoWord:
+		also := Failure{}
+		version, rest, _ := strings.Cut(value, failedSeparator)
+		since, failed, _ := strings.Cut(rest, failedSeparator)
+		if also.Since, err = readTime(since); err == nil {
+			also.On, err = readFailed(failed)
 		}
+		if also.Version = version; version == "" || len(version) > maxWord || version == c.Version || c.index(version) >= 0 {
+			err = errors.New("a version that isn't another one")
+		}
+		c.Failures = append(c.Failures, also)
 	}
 	return err
+}
+
+func readFailed(text string) ([]string, error) {
+	failed := strings.Split(text, failedSeparator)
+	if len(failed) > MaxFailed || slices.ContainsFunc(failed, func(id string) bool { return id == "" || len(id) > maxFailedID }) {
+		return nil, fmt.Errorf("%d failed workloads, or one without a proper name", len(failed))
+	}
+	return failed, nil
 }
 
 // UsesImage reports whether the workload has this version of an image, or waits for it.

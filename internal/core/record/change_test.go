@@ -16,7 +16,9 @@ import (
 
 func stopped() record.Change {
 	at := time.Date(2026, 11, 15, 3, 4, 5, 678_000_000, time.UTC)
-	return record.Change{Version: "77ab01c9de", Failed: []string{"Deployment.apps/shop/a", "StatefulSet.apps/blog/db"}, Since: at.Add(time.Minute), At: at, Level: 6}
+	return record.Change{Version: "77ab01c9de", At: at, Level: 6, Failures: []record.Failure{
+		{Version: "77ab01c9de", On: []string{"Deployment.apps/shop/a", "StatefulSet.apps/blog/db"}, Since: at.Add(time.Minute)},
+	}}
 }
 
 func TestEncodeChange(t *testing.T) {
@@ -27,8 +29,18 @@ func TestEncodeChange(t *testing.T) {
 		want   string
 	}{
 		"Everything": {"each part is a word", stopped(), "77ab01c9de level:6 at:2026-11-15T03:04:05.678Z since:2026-11-15T03:05:05.678Z failed:Deployment.apps/shop/a,StatefulSet.apps/blog/db"},
-		"Stopped":    {"zero parts are left out", record.Change{Version: "77ab01c9de", Failed: []string{"a"}}, "77ab01c9de failed:a"},
-		"Unknown":    {"no version", record.Change{Level: 5}, "- level:5"},
+		"Stopped":    {"zero parts are left out", record.Change{Version: "77ab01c9de", Failures: []record.Failure{{Version: "77ab01c9de", On: []string{"a"}}}}, "77ab01c9de failed:a"},
+		"Several": {
+			"two copies of a shared source failed", record.Change{Version: "77ab01c9de", Failures: []record.Failure{
+				{Version: "77ab01c9de", On: []string{"a"}}, {Version: "0b1c2d3e4f", On: []string{"b", "c"}, Since: stopped().At},
+			}},
+			"77ab01c9de failed:a also:0b1c2d3e4f,2026-11-15T03:04:05.678Z,b,c",
+		},
+		"Earlier": {
+			"the next version began, and the one before failed", record.Change{Version: "77ab01c9de", Failures: []record.Failure{{Version: "0b1c2d3e4f", On: []string{"b"}, Since: stopped().At}}},
+			"77ab01c9de also:0b1c2d3e4f,2026-11-15T03:04:05.678Z,b",
+		},
+		"Unknown": {"no version", record.Change{Level: 5}, "- level:5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,6 +66,11 @@ func TestDecodeChangeRefuses(t *testing.T) {
 		"TooMany":     {"more than MaxFailed", "77ab01c9de failed:1,2,3,4,5,6,7,8,9"},
 		"NameMissing": {"a workload without a name", "77ab01c9de failed:1,,3"},
 		"LongName":    {"a name that isn't cut", "77ab01c9de failed:" + strings.Repeat("n", 100)},
+		"AlsoSame":    {"the same version twice", "77ab01c9de also:77ab01c9de,2026-11-15T03:04:05Z,a"},
+		"AlsoTwice":   {"the same version twice", "77ab01c9de also:1,2026-11-15T03:04:05Z,a also:1,2026-11-15T03:04:05Z,b"},
+		"AlsoNobody":  {"no workload failed", "77ab01c9de also:1,2026-11-15T03:04:05Z"},
+		"AlsoNever":   {"no time", "77ab01c9de also:1,,a"},
+		"AlsoMany":    {"more than MaxFailures", "77ab01c9de failed:a also:1,2026-11-15T03:04:05Z,a also:2,2026-11-15T03:04:05Z,a also:3,2026-11-15T03:04:05Z,a also:4,2026-11-15T03:04:05Z,a"},
 		"LongText":    {"more than MaxChange", "77ab01c9de " + strings.Repeat("x", record.MaxChange)},
 	} {
 		if got, err := record.DecodeChange(tc.text); err == nil {
@@ -65,31 +82,59 @@ func TestDecodeChangeRefuses(t *testing.T) {
 	}
 }
 
+func ofVersion(version string) input.Change {
+	return input.Change{ID: input.ConfigMap("ca"), Version: version}
+}
+
 // TestWithFailed: each workload once, and not more than fit.
 func TestWithFailed(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC)
-	first := record.Change{Version: strings.Repeat("7", 10), At: at, Level: 1 << 62}.WithFailed("Deployment.apps/shop/a", at)
-	again := first.WithFailed("Deployment.apps/shop/a", at.Add(time.Hour))
-	if !again.Equal(first) || len(again.Failed) != 1 || !again.Since.Equal(at) {
+	at, version := time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC), ofVersion(strings.Repeat("7", 10))
+	first := record.Change{At: at, Level: 1 << 62}.WithFailed(version, "Deployment.apps/shop/a", at)
+	again := first.WithFailed(version, "Deployment.apps/shop/a", at.Add(time.Hour))
+	if !again.Equal(first) || first.Version != version.Version || len(again.Failure(version).On) != 1 || !again.Failure(version).Since.Equal(at) {
 		t.Errorf("the same workload again: %+v", again)
 	}
-	two := first.WithFailed("Deployment.apps/shop/b", at.Add(time.Hour))
-	if other := first.WithFailed("Deployment.apps/shop/c", at); !slices.Equal(two.Failed, []string{"Deployment.apps/shop/a", "Deployment.apps/shop/b"}) || !two.Since.Equal(at) || other.Failed[1] == two.Failed[1] {
+	two, other := first.WithFailed(version, "Deployment.apps/shop/b", at.Add(time.Hour)).Failure(version), first.WithFailed(version, "Deployment.apps/shop/c", at).Failure(version)
+	if !slices.Equal(two.On, []string{"Deployment.apps/shop/a", "Deployment.apps/shop/b"}) || !two.Since.Equal(at) || other.On[1] == two.On[1] {
 		t.Errorf("another workload: %+v and %+v", two, other)
 	}
-	long, all := strings.Repeat("n", 253), record.Change{Version: first.Version, At: at, Level: first.Level}
-	for i := range 20 {
-		id := fmt.Sprintf("Deployment.apps/%s/%s%d", long[:63], long, i)
-		all = all.WithFailed(id, at)
-		if all.HasFailed(id) != (i < record.MaxFailed) || len(all.Failed) > record.MaxFailed {
-			t.Errorf("workload %d: %t among %d that failed", i, all.HasFailed(id), len(all.Failed))
+	long, all := strings.Repeat("n", 253), record.Change{At: at, Level: first.Level}
+	for v := range record.MaxFailures {
+		version := ofVersion(fmt.Sprintf("%020d", v))
+		for i := range 20 {
+			id := fmt.Sprintf("Deployment.apps/%s/%s%d", long[:63], long, i)
+			all = all.WithFailed(version, id, at)
+			if got := all.Failure(version); got.HasFailed(id) != (i < record.MaxFailed) || len(got.On) > record.MaxFailed {
+				t.Errorf("workload %d: %t among %d that failed", i, got.HasFailed(id), len(got.On))
+			}
 		}
 	}
 	if text := all.Encode(); len(text) > record.MaxChange {
 		t.Errorf("it takes %d bytes", len(text))
 	} else if got, err := record.DecodeChange(text); err != nil || !got.Equal(all) {
 		t.Errorf("it is read as %+v, error %v", got, err)
+	}
+}
+
+// TestSeveralVersionsFail: copies of a shared source fail with different versions at the same time. The failure of
+// one doesn't end the stop of another.
+func TestSeveralVersionsFail(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC)
+	known := record.Change{}
+	for n := range record.MaxFailures + 1 {
+		known = known.WithFailed(ofVersion(fmt.Sprint("v", n)), fmt.Sprint("Deployment.apps/shop/", n), at.Add(time.Duration(n)*time.Minute))
+		if n == 1 && (len(known.Failure(ofVersion("v0")).On) != 1 || len(known.Failure(ofVersion("v1")).On) != 1) {
+			t.Errorf("two versions failed: %+v", known)
+		}
+	}
+	if len(known.Failures) != record.MaxFailures || len(known.Failure(ofVersion("v0")).On) != 0 {
+		t.Errorf("the first one isn't forgotten: %+v", known)
+	}
+	over := known.WithoutFailures(func(f record.Failure) bool { return f.Version != "v2" })
+	if len(over.Failures) != 1 || len(over.Failure(ofVersion("v2")).On) != 1 || len(known.Failures) != record.MaxFailures {
+		t.Errorf("after the others are over: %+v, and before: %+v", over, known)
 	}
 }
 
@@ -111,14 +156,14 @@ func TestVersionOnRecord(t *testing.T) {
 			t.Errorf("%s: %s: it is recorded as %s", name, tc.reason, got)
 		}
 		c := record.Change{Version: got}
-		if c.Stops(tc.change) {
-			t.Errorf("%s: no workload has failed, and it is stopped", name)
+		if len(c.Failure(tc.change).On) > 0 {
+			t.Errorf("%s: no workload has failed, and one is on record", name)
 		}
-		c = c.WithFailed("Deployment.apps/shop/a", time.Time{})
+		c = c.WithFailed(tc.change, "Deployment.apps/shop/a", time.Time{})
 		other := tc.change
 		other.Version = "0b1c2d3e4f"
-		if !c.Stops(tc.change) || c.Stops(other) {
-			t.Errorf("%s: the version that failed is stopped: %t, another one: %t", name, c.Stops(tc.change), c.Stops(other))
+		if one, none := c.Failure(tc.change), c.Failure(other); len(one.On) != 1 || one.Version != got || len(none.On) != 0 {
+			t.Errorf("%s: failures of the version %+v, of another one %+v", name, one, none)
 		}
 	}
 }
@@ -127,6 +172,7 @@ func TestVersionOnRecord(t *testing.T) {
 func FuzzDecodeChange(f *testing.F) {
 	f.Add(stopped().Encode())
 	f.Add("- level:-5 at:0001-01-01T00:00:00Z failed:a")
+	f.Add("77ab01c9de also:1,2026-11-15T03:04:05Z,a,b also:2,2026-11-15T03:04:05Z,a failed:c")
 	f.Add("77ab01c9de  since:2026-11-15T03:04:05.000000001+23:59 x:y ")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := record.DecodeChange(text)
@@ -151,7 +197,7 @@ func TestLists(t *testing.T) {
 		if known.Lists(version, id) {
 			t.Errorf("%s is listed before it failed", id)
 		}
-		if known = known.WithFailed(id, time.Time{}); !known.Lists(version, id) {
+		if known = known.WithFailed(version, id, time.Time{}); !known.Lists(version, id) {
 			t.Errorf("%s isn't listed", id)
 		}
 	}

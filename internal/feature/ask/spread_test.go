@@ -119,7 +119,7 @@ func TestExplainPlace(t *testing.T) {
 func TestStoppedVersions(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	failed := record.Change{Version: "77ab01c9de", Failed: []string{"Deployment.apps/shop/a"}, Since: since}
+	failed := record.Change{Version: "77ab01c9de", Failures: []record.Failure{{Version: "77ab01c9de", On: []string{"Deployment.apps/shop/a"}, Since: since}}}
 	stop := []ask.VersionStop{{Input: "configmap/app", Version: "77ab01c9de", FailedOn: []string{"deployment/a"}, Since: &since, Waiting: 2}}
 	for name, tc := range map[string]struct {
 		reason, fleet string
@@ -179,7 +179,7 @@ func TestStoppedImage(t *testing.T) {
 		deployment("shop/b"): {UID: "shop/b", Inputs: image("app", "77ab01c9de", ""), Decision: record.Decision{Reason: input.VersionStopped}},
 		deployment("shop/c"): {UID: "shop/c", Inputs: image("app", "0123456789", ""), Decision: record.Decision{Reason: input.Held}},
 	}
-	changes := map[input.Change]record.Change{{Namespace: "shop", ID: input.Image("registry.example/web")}: {Version: "77ab01c9de", Failed: []string{"Deployment.apps/shop/x"}}}
+	changes := map[input.Change]record.Change{{Namespace: "shop", ID: input.Image("registry.example/web")}: {Version: "4567890abc", Failures: []record.Failure{{Version: "77ab01c9de", On: []string{"Deployment.apps/shop/x"}}}}}
 	got := map[string]string{}
 	for _, row := range ask.StatusOf(ask.Known{Workloads: headers(entries), Entries: entries, Changes: changes, Serves: ask.Serves{Kinds: []kube.Kind{kube.Deployment()}}}) {
 		got[row.Workload] = row.State.Ends

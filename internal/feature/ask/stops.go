@@ -66,23 +66,30 @@ func (l *lineup) stoppedIn(namespace string, inputs map[input.ID]record.Delivere
 	for id, given := range inputs {
 		of, change, ok := l.changeOf(namespace, id, given)
 		at := l.subjectOf(namespace, id, given)
-		if !ok || len(change.Failed) == 0 || l.spreads[at] == nil {
+		if !ok || l.spreads[at] == nil {
 			continue
 		}
 		waiting := l.spreads[at].Count().Waiting
 		if !l.barred[at] && (waiting > 0 || !l.failed[at]) {
 			continue // a newer version is on its way, or a user resumed this one
 		}
-		stop := VersionStop{Input: id.String(), Since: known(change.Since), Waiting: waiting}
-		if !of.IsShared() || id.Kind != input.KindSecret {
-			stop.Version = change.Version
+		for _, failure := range change.Failures {
+			if !id.IsSource() && failure.Version != at.digest {
+				continue
+			}
+			stop := VersionStop{Input: id.String(), Since: known(failure.Since), Waiting: waiting}
+			if !of.IsShared() || id.Kind != input.KindSecret {
+				stop.Version = failure.Version
+			}
+			for _, failed := range failure.On {
+				stop.FailedOn = append(stop.FailedOn, l.nameOf(failed, namespace))
+			}
+			all = append(all, stop)
 		}
-		for _, failed := range change.Failed {
-			stop.FailedOn = append(stop.FailedOn, l.nameOf(failed, namespace))
-		}
-		all = append(all, stop)
 	}
-	sorting.By(all, func(a, b VersionStop) int { return cmp.Compare(a.Input, b.Input) })
+	sorting.By(all, func(a, b VersionStop) int {
+		return cmp.Or(cmp.Compare(a.Input, b.Input), cmp.Compare(a.Version, b.Version))
+	})
 	return all
 }
 
@@ -96,7 +103,8 @@ func (f Fleet) changeOf(namespace string, id input.ID, given record.Delivered) (
 	}
 	digest := cmp.Or(given.Due, given.Version.Short())
 	for of, change := range f.Changes {
-		if of.ID.Kind == input.KindImage && of.Namespace == namespace && change.Version == digest {
+		failed := slices.ContainsFunc(change.Failures, func(f record.Failure) bool { return f.Version == digest })
+		if of.ID.Kind == input.KindImage && of.Namespace == namespace && (change.Version == digest || failed) {
 			return of, change, true
 		}
 	}
@@ -106,5 +114,6 @@ func (f Fleet) changeOf(namespace string, id input.ID, given record.Delivered) (
 // hasFailed reports whether the workload failed with the current version of an input.
 func (f Fleet) hasFailed(key kube.Key, id input.ID, given record.Delivered) bool {
 	_, change, ok := f.changeOf(key.Namespace, id, given)
-	return ok && given.Due == "" && given.Stage == record.StageRolling && change.HasFailed(key.ID())
+	isFailed := slices.ContainsFunc(change.Failures, func(f record.Failure) bool { return f.HasFailed(key.ID()) })
+	return ok && given.Due == "" && given.Stage == record.StageRolling && isFailed
 }

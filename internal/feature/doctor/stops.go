@@ -7,7 +7,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/objectname"
-	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
 func checkStops(f Facts) Check {
@@ -42,34 +41,36 @@ func checkStops(f Facts) Check {
 func (f Facts) stoppedVersions() []string {
 	var all []string
 	for of, known := range f.Record.Stored.Changes {
-		waiting := f.waitingFor(of, known)
-		if len(known.Failed) == 0 || waiting == 0 {
-			continue
+		for _, failure := range known.Failures {
+			of.Version = failure.Version
+			waiting := f.waitingFor(of)
+			if waiting == 0 {
+				continue
+			}
+			failed := make([]string, len(failure.On))
+			for i, id := range failure.On {
+				failed[i] = objectname.OfID(id)
+			}
+			where := " in namespace " + of.Namespace
+			if of.IsShared() {
+				where = ""
+			}
+			all = append(all, fmt.Sprintf("%s%s failed on %s; waiting: %s", of, where, strings.Join(failed, ", "), counted(waiting, "workload")))
 		}
-		of.Version = known.Version
-		failed := make([]string, len(known.Failed))
-		for i, id := range known.Failed {
-			failed[i] = objectname.OfID(id)
-		}
-		where := " in namespace " + of.Namespace
-		if of.IsShared() {
-			where = ""
-		}
-		all = append(all, fmt.Sprintf("%s%s failed on %s; waiting: %s", of, where, strings.Join(failed, ", "), counted(waiting, "workload")))
 	}
 	slices.Sort(all)
 	return all
 }
 
 // waitingFor counts the workloads that wait because of a version that failed.
-func (f Facts) waitingFor(of input.Change, known record.Change) int {
+func (f Facts) waitingFor(of input.Change) int {
 	count := 0
 	for key, e := range f.Record.Stored.Entries {
 		if e.Decision.Reason != input.VersionStopped || !of.IsShared() && key.Namespace != of.Namespace {
 			continue
 		}
 		for id, given := range e.Inputs {
-			if given.Due != "" && (id == of.ID || !id.IsSource() && given.Due == known.Version) {
+			if given.Due != "" && (id == of.ID || !id.IsSource() && given.Due == of.Version) {
 				count++
 				break
 			}

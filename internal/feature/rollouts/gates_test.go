@@ -227,7 +227,7 @@ func paced() (*paces, map[input.Change]record.Change) {
 		known, ok := stored[c.Subject()]
 		return known, ok
 	}, func(c input.Change, known record.Change) {
-		if stored[c.Subject()] = known; known.Level == 0 && len(known.Failed) == 0 {
+		if stored[c.Subject()] = known; known.Level == 0 && len(known.Failures) == 0 {
 			delete(stored, c.Subject())
 		}
 	})
@@ -287,6 +287,7 @@ func TestPaces(t *testing.T) {
 func TestPacesKeepStops(t *testing.T) {
 	t.Parallel()
 	shared := func(n int) input.Change { c := versionOf(n); c.Namespace = ""; return c }
+	image := func(n int) input.Change { c := versionOf(n); c.ID = input.Image("registry.example/web"); return c }
 	for name, tc := range map[string]struct {
 		reason string
 		make   func(int) input.Change
@@ -296,13 +297,14 @@ func TestPacesKeepStops(t *testing.T) {
 		"Same":   {"it fails, and is still that version", versionOf, 9, []string{"x"}},
 		"Other":  {"the source has changed", versionOf, 8, nil},
 		"Shared": {"other namespaces may have the old copy", shared, 8, []string{"x"}},
+		"Image":  {"other workloads may follow another tag", image, 8, []string{"x"}},
 	} {
 		p, stored := paced()
 		subject := tc.make(9).Subject()
-		stored[subject] = record.Change{Version: tc.make(tc.failed).Version, Failed: []string{"x"}, Since: now}
+		stored[subject] = record.Change{}.WithFailed(tc.make(tc.failed), "x", now)
 		p.known[subject] = pace{State: damping.State{Level: 5, Last: now.Add(-time.Minute)}, version: tc.make(7).Version}
 		p.begin(tc.make(9), now)
-		if got := stored[subject].Failed; !slices.Equal(got, tc.want) {
+		if got := stored[subject].Failure(tc.make(tc.failed)).On; !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %s: failures %q, want %q", name, tc.reason, got, tc.want)
 		}
 	}

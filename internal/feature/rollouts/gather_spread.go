@@ -67,7 +67,7 @@ func (g *Gatherer) spread(in *Observation) {
 			continue
 		}
 		known, _ := g.Change(f.Change)
-		if why := spread.Stopped(known.Failed, g.Safety.StopAfter); why != "" && known.Stops(f.Change) {
+		if why := spread.Stopped(known.Failure(f.Change).On, g.Safety.StopAfter); why != "" {
 			in.Findings[i].Bars = append(slices.Clone(f.Bars), input.Bar{Reason: input.VersionStopped, By: why})
 		}
 	}

@@ -40,9 +40,11 @@ func (s *spreading) Collect(to chan<- prometheus.Metric) {
 	type labels struct{ kind, namespace string }
 	count := map[labels]float64{}
 	for c, known := range s.stops.Changes() {
-		if spread.Stopped(known.Failed, s.spreads.stopAfter) != "" {
-			// Prometheus drops an empty label, and the namespace would be that of the controller's pod.
-			count[labels{string(c.ID.Kind), cmp.Or(c.Namespace, "*")}]++
+		for _, failure := range known.Failures {
+			if spread.Stopped(failure.On, s.spreads.stopAfter) != "" {
+				// Prometheus drops an empty label, and the namespace would be that of the controller's pod.
+				count[labels{string(c.ID.Kind), cmp.Or(c.Namespace, "*")}]++
+			}
 		}
 	}
 	for at, n := range count {

@@ -88,19 +88,16 @@ func (p *paces) begin(c input.Change, now time.Time) {
 		return
 	}
 	next := pace{State: p.policy.After(last.State, now), version: version}
-	if c.IsShared() || c.ID.Kind == input.KindImage {
+	if c.CanVary() {
 		next.earlier = last.version
 	}
 	p.forgetQuiet(now)
 	p.known[c.Subject()] = next
 	stored, recorded := p.change(c)
-	fails := stored.Version != version && len(stored.Failed) > 0
-	if !p.policy.Delays(next.State) && (!recorded || stored.Level == 0) || fails && c.IsShared() {
-		return // Copies of a shared source may still have the version that failed.
+	if !p.policy.Delays(next.State) && (!recorded || stored.Level == 0) {
+		return
 	}
-	if fails {
-		stored.Failed, stored.Since = nil, time.Time{}
-	}
+	stored = stored.WithoutFailures(func(f record.Failure) bool { return f.Version != version && !c.CanVary() })
 	stored.Version, stored.Level, stored.At = version, 0, time.Time{}
 	if p.policy.Delays(next.State) {
 		stored.Level, stored.At = next.Level, next.Last

@@ -100,7 +100,7 @@ func TestBrokenBefore(t *testing.T) {
 func TestEndsStop(t *testing.T) {
 	t.Parallel()
 	const failed, other = "Deployment.apps/shop/a", "Deployment.apps/shop/b"
-	known := record.Change{Version: "1111111111", Failed: []string{failed}}
+	known := record.Failure{Version: "1111111111", On: []string{failed}}
 	source := input.Change{Namespace: "shop", ID: input.ConfigMap("app"), Version: "1111111111"}
 	shared := input.Change{ID: input.ConfigMap("app"), Version: "1111111111"}
 	image := input.Change{Namespace: "shop", ID: input.Image("registry.example/web"), Version: "1111111111"}
@@ -126,7 +126,7 @@ func TestEndsStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := (Observation{}).endsStop(known, tc.f, tc.id); got != tc.want {
+			if got := endsStop(known, tc.f, tc.id); got != tc.want {
 				t.Errorf("%t, want %t: %s", got, tc.want, tc.reason)
 			}
 		})
@@ -153,7 +153,7 @@ func TestFailedBeforeTheCrash(t *testing.T) {
 	c.fail(t, "a")
 	c.pass(t, time.Minute)
 	for of, known := range c.changes {
-		if slices.Contains(known.Failed, web("a").ID()) {
+		if slices.ContainsFunc(known.Failures, func(f record.Failure) bool { return f.HasFailed(web("a").ID()) }) {
 			t.Errorf("%s is stopped by a workload that was broken before: %+v", of, known)
 		}
 	}

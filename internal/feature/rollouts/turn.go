@@ -195,8 +195,11 @@ func (r *Reconciler) keepStops(ctx context.Context, w *kube.Workload, in Observa
 		}
 		known, _ := r.Change(f.Change)
 		resumed := isResumed(f, f.Pace.Resumed) && !f.Change.IsShared()
-		if len(known.Failed) > 0 && in.endsStop(known, f, w.Key.ID()) && !r.isCurrent(f.Change, known.Version) {
-			known.Failed, known.Since = nil, time.Time{}
+		kept := known.WithoutFailures(func(failure record.Failure) bool {
+			return endsStop(failure, f, w.Key.ID()) && !r.isCurrent(f.Change, failure.Version)
+		})
+		if len(kept.Failures) < len(known.Failures) {
+			known = kept
 			r.putChange(f.Change, known)
 		}
 		onTrial := in.Entry.Inputs[f.ID].Stage == record.StageRolling && (f.Standing != input.Due || f.Reason == input.PutBack) || evicts(in.Entry, f.Change)
@@ -206,20 +209,21 @@ func (r *Reconciler) keepStops(ctx context.Context, w *kube.Workload, in Observa
 	}
 }
 
-// endsStop reports whether failures on record don't matter any more: the source has another
+// endsStop reports whether the failures of a version don't matter any more: the source has another
 // version, or a user has resumed this one. Workloads follow different tags of a repository, and
 // copies of a shared source change one after the other. So only the version of a workload that failed
 // counts there, for a shared source after the last copy has changed. Each namespace resumes its own.
-func (in Observation) endsStop(known record.Change, f input.Finding, id string) bool {
-	if f.Change.IsShared() || f.ID.Kind == input.KindImage {
-		return !known.Stops(f.Change) && known.HasFailed(id)
+func endsStop(failure record.Failure, f input.Finding, id string) bool {
+	isOther := failure.Version != record.VersionOf(f.Change)
+	if f.Change.CanVary() {
+		return isOther && failure.HasFailed(id)
 	}
-	return !known.Stops(f.Change) || isResumed(f, f.Pace.Resumed)
+	return isOther || isResumed(f, f.Pace.Resumed)
 }
 
 // putChange puts on record what is known about a source, or nothing.
 func (r *Reconciler) putChange(c input.Change, known record.Change) {
-	if len(known.Failed) == 0 && known.Level == 0 {
+	if len(known.Failures) == 0 && known.Level == 0 {
 		r.Stops.DropChange(c)
 		return
 	}
@@ -232,12 +236,9 @@ func (r *Reconciler) putChange(c input.Change, known record.Change) {
 // reports it to its users once the version is stopped.
 func (r *Reconciler) raiseStop(ctx context.Context, w *kube.Workload, c input.Change, in Observation) {
 	known, _ := r.Change(c)
-	if version := record.VersionOf(c); known.Version != version {
-		known = record.Change{Version: version, At: known.At, Level: known.Level}
-	}
-	known = known.WithFailed(w.Key.ID(), in.Now)
+	known = known.WithFailed(c, w.Key.ID(), in.Now)
 	r.putChange(c, known)
-	why := spread.Stopped(known.Failed, r.options.Safety.StopAfter)
+	why := spread.Stopped(known.Failure(c).On, r.options.Safety.StopAfter)
 	r.Log.Info("failed", "workload", w.Key.Log(), "change", c.String(), "message", in.State.Health.Message, "stopped", why != "")
 	if why == "" {
 		return

@@ -61,8 +61,10 @@ type loaded struct {
 	template   string
 	references []Reference
 	contents   map[Reference]string
-	// at counts the loads up to each of these.
+	// at counts the loads up to each of these, and from is the last settlement, or the last write of
+	// its template that came later and before the pod.
 	at   map[Reference]int
+	from moment
 	runs bool
 }
 
@@ -90,7 +92,11 @@ func (l *Loads) Write(source string, data Data) {
 
 // Create records a pod of a template.
 func (l *Loads) Create(pod, template string, references []Reference) {
-	l.pods[pod] = &loaded{template: template, references: references, contents: map[Reference]string{}, at: map[Reference]int{}}
+	from, since := l.written[template]
+	if !since {
+		from = l.settled
+	}
+	l.pods[pod] = &loaded{template: template, references: references, contents: map[Reference]string{}, at: map[Reference]int{}, from: from}
 }
 
 // Delete records that a pod is gone.
@@ -213,15 +219,11 @@ func (l *Loads) old(w Followed) []string {
 	return all
 }
 
-// cameAndWent reports whether the pod loaded a content that came after the last write of its template
-// and the last settlement, and has gone back, with Lockstep watching.
+// cameAndWent reports whether the pod loaded a content that came after its template and the last
+// settlement, and has gone back, with Lockstep watching.
 func (l *Loads) cameAndWent(p *loaded, r Reference) bool {
-	from := l.settled
-	if written, since := l.written[p.template]; since {
-		from = written
-	}
-	before, wasThere := from.sources[r.Source]
-	return wasThere && l.settled.sources != nil && !l.unseen && p.at[r] > from.loads && before.read(r) == l.sources[r.Source].read(r)
+	before, wasThere := p.from.sources[r.Source]
+	return wasThere && l.settled.sources != nil && !l.unseen && p.at[r] > p.from.loads && before.read(r) == l.sources[r.Source].read(r)
 }
 
 // leave accepts what came and went.
@@ -259,6 +261,9 @@ func (l *Loads) Settle(reason string) {
 	defer func() {
 		l.leave()
 		l.unseen, l.accepting, l.settled, l.written = false, false, l.now(), map[string]moment{}
+		for _, p := range l.pods {
+			p.from = l.settled
+		}
 	}()
 	if l.workload == nil || l.workload.Repeats || reports(reason) {
 		return

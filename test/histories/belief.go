@@ -35,6 +35,9 @@ type belief struct {
 	// when no rollout did.
 	from int64
 	back bool
+	// unseen is true when Lockstep missed the rollout that delivered it, and nothing shows what came
+	// before: the revisions of a StatefulSet have no numbers.
+	unseen bool
 	// late is the version that a rollout has delivered since, when Lockstep may not have checked
 	// before the next change; empty otherwise.
 	late string

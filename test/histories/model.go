@@ -44,6 +44,9 @@ type Model struct {
 	// the last settlement.
 	rollouts  int
 	rolledOut bool
+	// upgraded is true when the digest of templates changed since the last settlement, which looks like
+	// such a rollout.
+	upgraded bool
 }
 
 // NewModel returns the model of a workload that Lockstep has not seen yet.
@@ -67,6 +70,9 @@ func (m *Model) SetBlind(blind bool) {
 	m.pauseUnseen = m.pauseUnseen || blind && m.workload != nil && m.workload.Paused
 }
 
+// Upgrade records that the next process digests templates in another way.
+func (m *Model) Upgrade() { m.upgraded = true }
+
 // Interrupt records that Lockstep was killed, or that its watches ended: it may not have
 // recorded, or seen, the events since the last settlement. A process that continues decides
 // by what it saw last.
@@ -82,7 +88,7 @@ func (m *Model) Interrupt(killed bool) error {
 		}
 	}()
 	again := m.settled.clone()
-	again.settled, again.blind, again.rollouts = m.settled, true, m.settled.rollouts
+	again.settled, again.blind, again.rollouts, again.upgraded = m.settled, true, m.settled.rollouts, m.upgraded
 	facts := m.since
 	for _, f := range facts {
 		if err := again.Observe(f); err != nil {
@@ -154,7 +160,7 @@ func (m *Model) write(f Fact) {
 	s := m.sources[f.Source]
 	s.rewritten = s.rewritten || m.rolledOut && s.content != f.Content
 	s.write(f, m.blind)
-	if m.blind && m.rolledOut && s.content != "" { // pods may have loaded another content that was changed back since
+	if m.blind && (m.rolledOut || m.upgraded) && s.content != "" { // pods may have loaded another content that was changed back since
 		s.add(belief{delivered: Unknown})
 	}
 }
@@ -297,7 +303,7 @@ func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 	if isGiven || goOn && m.revisions.loaded[m.workload.Template][name] != s.content {
 		return judged
 	}
-	delivers := belief{delivered: s.content, from: r.before}
+	delivers := belief{delivered: s.content, from: r.before, unseen: m.blind && m.revisions.stateful}
 	if s.doubted = (belief{}); r.kept {
 		s.doubted = delivers
 	}
@@ -322,6 +328,9 @@ func (m *Model) aborted() {
 		if s.doubted.delivered != "" && s.doubted.delivered == s.content {
 			s.add(m.judged(name, s.doubted))
 		}
+		if numbers := m.revisions.numbers[m.workload.Template]; m.workload.Stable == "" && s.content != "" && m.revisions.loaded[m.workload.Template][name] == s.content {
+			s.add(belief{delivered: s.content, from: numbers[len(numbers)-1] - 1}) // its revision is younger than the content
+		}
 	}
 }
 
@@ -329,8 +338,8 @@ func (m *Model) aborted() {
 // revision: a release may take effect before or after that.
 func (m *Model) judgements(name string, b belief) []belief {
 	all := []belief{m.judged(name, b)}
-	if m.releases.accepting || m.releases.accepted == m.workload.Template || all[0].back && m.inDoubt(b.from) {
-		all = append(all, belief{delivered: b.delivered, from: b.from, late: b.late})
+	if m.releases.accepting || m.releases.accepted == m.workload.Template || all[0].back && (b.unseen || m.inDoubt(b.from)) {
+		all = append(all, belief{delivered: b.delivered, from: b.from, late: b.late, unseen: b.unseen})
 	}
 	return all
 }
@@ -353,7 +362,7 @@ func (m *Model) mistake(name string, s *source) {
 func (m *Model) edited() {
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
-			return []belief{b, m.judged(name, b), {delivered: b.delivered, from: b.from, late: b.late}}
+			return []belief{b, m.judged(name, b), {delivered: b.delivered, from: b.from, late: b.late, unseen: b.unseen}}
 		})
 		m.forget(name, s)
 	}
@@ -404,7 +413,7 @@ func (m *Model) release() {
 	m.hold.release()
 	for _, s := range m.sources {
 		s.each(func(b belief) []belief {
-			next := []belief{{delivered: b.delivered, from: b.from, late: b.late}}
+			next := []belief{{delivered: b.delivered, from: b.from, late: b.late, unseen: b.unseen}}
 			if m.workload.Paused { // an edited template is judged again after the resume
 				next = append(next, b)
 			}

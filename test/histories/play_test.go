@@ -63,6 +63,9 @@ func step(a histories.Action, w world, m *histories.Model) error {
 	if err := observe(w, m); err != nil {
 		return err
 	}
+	if a.Verb == histories.Upgrade {
+		m.Upgrade()
+	}
 	if wasUp && !w.isUp() || saw && !w.sees() {
 		if err := m.Interrupt(!w.isUp()); err != nil {
 			return err

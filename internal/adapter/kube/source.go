@@ -56,9 +56,9 @@ type SourceHistory struct {
 	// AskWritten bounds the last change of the source's reload annotation, zero when it hasn't
 	// changed since Lockstep first saw the source.
 	AskWritten timeline.Bounds
-	// Unmarked is true when that change left no later time in the managed fields: one that only removes
-	// a key, or one in the second of the write before.
-	Unmarked bool
+	// ContentWrittenAt is when the content was last written, as far as managed fields show; zero when that
+	// isn't known, because that write may only have removed keys, which leaves no time.
+	ContentWrittenAt time.Time
 	// New is true while the source still has its initial content and the watch saw its creation.
 	New bool
 	// ChangedAt is when the watch saw the content change, by Lockstep's clock; zero when it has
@@ -76,9 +76,15 @@ func (s *Source) GetObjectMeta() metav1.Object {
 // Follow carries over the history that only a comparison with the earlier copy shows.
 func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	s.SourceHistory = old.SourceHistory
-	if !s.Content.Equal(old.Content) {
+	switch leavesTime := s.DataWrittenAt.After(old.DataWrittenAt) || !s.Content.MayHaveFewerKeys(old.Content); {
+	case !s.Content.Equal(old.Content):
 		s.ContentWritten = writtenSince(old.ResourceVersion, s.ResourceVersion, how)
-		s.ChangedAt, s.New, s.Unmarked = how.At, false, !s.DataWrittenAt.After(old.DataWrittenAt)
+		s.ChangedAt, s.New, s.ContentWrittenAt = how.At, false, s.DataWrittenAt
+		if !leavesTime {
+			s.ContentWrittenAt = time.Time{}
+		}
+	case !how.Watched: // it may have been another one meanwhile
+		s.ContentWrittenAt = s.DataWrittenAt
 	}
 	if s.Annotations[settings.Reload] != old.Annotations[settings.Reload] {
 		s.AskWritten = timeline.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
@@ -88,7 +94,7 @@ func (s *Source) Follow(old *Source, how mirror.Arrival) {
 // First sets the bounds for an object without an earlier copy. One that arrives through a watch
 // was just created.
 func (s *Source) First(how mirror.Arrival) {
-	s.ContentWritten, s.SeenAt = timeline.WrittenUpTo(s.ResourceVersion), how.At
+	s.ContentWritten, s.SeenAt, s.ContentWrittenAt = timeline.WrittenUpTo(s.ResourceVersion), how.At, s.DataWrittenAt
 	if how.Watched {
 		s.ContentWritten = timeline.WrittenBetween("", s.ResourceVersion, true)
 		s.ChangedAt, s.New = how.At, true

@@ -250,13 +250,18 @@ func TestSourceKeepsNoContent(t *testing.T) {
 	}
 }
 
-// TestSourceUnmarked: a write that only removes a key keeps its writer's time.
-func TestSourceUnmarked(t *testing.T) {
+// TestContentWrittenAt: a write that only removes a key keeps its writer's time, and one of something else
+// changes it.
+func TestContentWrittenAt(t *testing.T) {
 	t.Parallel()
-	written := func(version, second int, value string) *corev1.ConfigMap {
+	second := func(n int) time.Time { return time.Unix(int64(1_800_000_000+n), 0) }
+	written := func(version, at int, value string, more ...string) *corev1.ConfigMap {
 		cm := configMap("a", version, value)
+		for _, key := range more {
+			cm.Data[key] = value
+		}
 		cm.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: "kubectl", Time: &metav1.Time{Time: time.Unix(int64(1_800_000_000+second), 0)},
+			Manager: "kubectl", Time: &metav1.Time{Time: second(at)},
 			FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}}}`),
 		}}
 		return cm
@@ -265,19 +270,22 @@ func TestSourceUnmarked(t *testing.T) {
 	for _, step := range []struct {
 		reason string
 		do     func() error
-		want   bool
+		want   time.Time
 	}{
-		{"a list shows no change", func() error { return m.Replace([]any{written(1, 10, "1")}, "2") }, false},
-		{"a change leaves its time", func() error { return m.Update(written(3, 20, "2")) }, false},
-		{"a removed key doesn't", func() error { return m.Update(written(4, 20, "3")) }, true},
-		{"another write changes nothing about it", func() error { return m.Update(written(5, 30, "3")) }, true},
-		{"the next change does", func() error { return m.Replace([]any{written(6, 40, "4")}, "6") }, false},
+		{"a list shows it", func() error { return m.Replace([]any{written(1, 10, "1", "b", "c")}, "2") }, second(10)},
+		{"a change leaves its time", func() error { return m.Update(written(3, 20, "2", "b", "c")) }, second(20)},
+		{"also one in the same second", func() error { return m.Update(written(4, 20, "3", "b", "c")) }, second(20)},
+		{"a write of something else isn't one of the content", func() error { return m.Update(written(5, 30, "3", "b", "c")) }, second(20)},
+		{"a removed key leaves none", func() error { return m.Update(written(6, 30, "3", "b")) }, time.Time{}},
+		{"and a later write of something else doesn't tell", func() error { return m.Update(written(7, 40, "3", "b")) }, time.Time{}},
+		{"a list may hide a change", func() error { return m.Replace([]any{written(8, 50, "3", "b")}, "8") }, second(50)},
+		{"or show one", func() error { return m.Replace([]any{written(9, 60, "4")}, "9") }, second(60)},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
-		if got := m.source(t, "a").Unmarked; got != step.want {
-			t.Errorf("%s: unmarked %t, want %t", step.reason, got, step.want)
+		if got := m.source(t, "a").ContentWrittenAt; !got.Equal(step.want) {
+			t.Errorf("%s: %s, want %s", step.reason, got, step.want)
 		}
 	}
 }

@@ -131,10 +131,11 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	case w.Status.Paused:
 	case known && w.templateSum != old.rolledSum:
 		w.replace(old, how, edited)
-		w.OlderPods = !how.Watched || old.Status.HasOlderPods()
+		missed := !how.Watched && !w.isNext(old)
+		w.OlderPods = missed || old.Status.HasOlderPods()
 		if edited {
 			// The status already describes this template, and older pods belong to another one.
-			w.OlderPods = !how.Watched || old.Status.HasUpdatedPods()
+			w.OlderPods = missed || old.Status.HasUpdatedPods()
 		}
 		fallthrough
 	case w.isResumed(old):
@@ -144,6 +145,12 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	if !w.Status.Paused {
 		w.rolledSum = w.templateSum
 	}
+}
+
+// isNext reports whether nothing else was rolled out between two copies with different templates.
+func (w *Workload) isNext(old *Workload) bool {
+	numbered := old.Revision > 0 && old.Status.Observed && w.Status.Observed
+	return w.Target.Generation == old.Target.Generation+1 || numbered && w.Revision == old.Revision+1
 }
 
 // replace records which revisions the workload had before it took up its template. A template

@@ -177,6 +177,39 @@ func TestHasRevision(t *testing.T) {
 	}
 }
 
+// TestOlderPods: another template than before, whose workload was rolled out completely. If only the next list
+// shows it, a further rollout may have begun in between.
+func TestOlderPods(t *testing.T) {
+	t.Parallel()
+	done := health.Status{Observed: true, Counted: true, Counts: health.Counts{Wanted: 2, Existing: 2, Updated: 2, Available: 2}}
+	half := done
+	half.Counts.Updated = 1
+	for name, tc := range map[string]struct {
+		reason               string
+		before               health.Status
+		watched              bool
+		generation, revision int64
+		want                 bool
+	}{
+		"Watched":     {"it is the next one", done, true, 6, 3, false},
+		"WatchedHalf": {"the rollout before it hadn't ended", half, true, 6, 3, true},
+		"Listed":      {"there may have been another one", done, false, 8, 0, true},
+		"Generation":  {"nothing else of the workload was written", done, false, 6, 0, false},
+		"Half":        {"and the rollout before it hadn't ended", half, false, 6, 0, true},
+		"Number":      {"its controller has acted on one template", done, false, 8, 3, false},
+		"Numbers":     {"its controller has acted on two", done, false, 8, 4, true},
+	} {
+		old := &Workload{Identity: Identity{UID: "1", ResourceVersion: "10"}, Revision: 2, PodTemplate: PodTemplate{templateSum: [32]byte{1}}}
+		old.Target.Generation, old.Status.Status = 5, tc.before
+		old.First(mirror.Arrival{ListVersion: "10"})
+		w := &Workload{Identity: Identity{UID: "1", ResourceVersion: "20"}, Revision: tc.revision, PodTemplate: PodTemplate{templateSum: [32]byte{2}}}
+		w.Target.Generation, w.Status.Status = tc.generation, done
+		if w.Follow(old, mirror.Arrival{Watched: tc.watched}); w.OlderPods != tc.want {
+			t.Errorf("%s: %s: older pods %t, want %t", name, tc.reason, w.OlderPods, tc.want)
+		}
+	}
+}
+
 // TestPausedTemplates: pods start from a template that was changed during a pause when
 // that ends, also when its revision has been there before and got its number at once. One
 // that was changed back by then starts no pod.

@@ -196,6 +196,12 @@ func (c Content) Equal(other Content) bool {
 	return c == other
 }
 
+// MayHaveFewerKeys reports whether the content may have fewer keys than the other one. Nothing is known
+// of an object with too many of them.
+func (c Content) MayHaveFewerKeys(than Content) bool {
+	return c.IsWhole() || than.IsWhole() || len(c.sums) < len(than.sums)
+}
+
 // AbsentVersion is the version of an object that does not exist.
 func (h Hasher) AbsentVersion(keys Keys) Version {
 	return Version{Basis: h.common().algorithm + ":" + keys.ID(), Sum: absent}

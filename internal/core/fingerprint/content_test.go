@@ -219,6 +219,27 @@ func TestContentEqual(t *testing.T) {
 	}
 }
 
+// TestMayHaveFewerKeys: an object with too many keys doesn't show how many it has.
+func TestMayHaveFewerKeys(t *testing.T) {
+	t.Parallel()
+	h := fingerprint.Hasher{}
+	of := func(keys int) fingerprint.Content {
+		text := map[string]string{}
+		for i := range keys {
+			text[fmt.Sprintf("text-%04d", i)] = ""
+		}
+		return h.Content(text, nil)
+	}
+	for name, tc := range map[string]struct {
+		keys, than int
+		want       bool
+	}{"Fewer": {1, 2, true}, "Same": {2, 2, false}, "More": {3, 2, false}, "None": {0, 1, true}, "TooMany": {2000, 1, true}, "ThanTooMany": {1, 2000, true}} {
+		if got := of(tc.keys).MayHaveFewerKeys(of(tc.than)); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
 // TestManyKeysAreNotKept: of an object with too many keys only the whole is kept, and its
 // version is the same as if all keys were.
 func TestManyKeysAreNotKept(t *testing.T) {

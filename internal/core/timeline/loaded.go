@@ -37,7 +37,7 @@ func (t Timeline) Loaded() Answer {
 		return No
 	case !t.Past.Asked:
 		return Unknown
-	case t.isOlderThanRevision(), t.isUndoneTogether():
+	case t.isOlderThanRevision(), !t.Record.TakenOver && template.After(content) && (t.isOfNewRevision() || t.isUndoneTogether()):
 		return Yes
 	case !t.Past.Starts.Asked:
 		return Unknown
@@ -54,7 +54,7 @@ const upToFirstPod = 2 * time.Second
 // have started later: it is worth asking for them.
 func (t Timeline) isCloseToTemplate() bool {
 	written, template := t.Input.WrittenAt, t.Workload.TemplateAt
-	return !written.IsZero() && !template.IsZero() && written.Sub(template) <= upToFirstPod
+	return !written.IsZero() && !template.IsZero() && !written.Before(template) && written.Sub(template) <= upToFirstPod
 }
 
 // mayHaveRolledOut reports whether another writer's rollout can have begun that no watch saw. When
@@ -63,24 +63,27 @@ func (t Timeline) mayHaveRolledOut() bool {
 	return t.Record.Unaccounted || t.Workload.Template.Min > 0 || t.Input.Content.Min > 0
 }
 
-// isOlderThanRevision reports whether the current revision, and so each of its pods, came after the
-// content. A ReplicaSet with a single number that was written after such a template is new with it.
-// Otherwise times show it, and the revision's last write has to be the later one, too: a write of the
-// content that only removes a key leaves no time.
+// isOlderThanRevision reports whether the content was last written before the current revision was
+// created. The revision's last write has to be the later one, too: a write of the content that only
+// removes a key leaves no time.
 func (t Timeline) isOlderThanRevision() bool {
-	isNew := func(r Revision) bool {
-		return r.Number > 0 && len(r.Earlier) == 0 && t.Workload.Template.After(t.Input.Content) && r.Written > t.Workload.Template.Max
-	}
-	isLater := func(r Revision) bool {
-		return !t.Input.WrittenAt.IsZero() && r.Created.After(t.Input.WrittenAt) && r.Written > t.version()
-	}
-	return slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool { return r.Current && (isNew(r) || isLater(r)) })
+	return !t.Input.WrittenAt.IsZero() && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
+		return r.Current && r.Created.After(t.Input.WrittenAt) && r.Written > t.version()
+	})
+}
+
+// isOfNewRevision reports whether the current revision is new with its template: it has a single number,
+// and was written later.
+func (t Timeline) isOfNewRevision() bool {
+	return slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
+		return r.Current && r.Number > 0 && len(r.Earlier) == 0 && r.Written > t.Workload.Template.Max
+	})
 }
 
 // isUndoneTogether reports whether the content was undone together with the rollout that had loaded it:
 // the pods that went on all along run what exists now.
 func (t Timeline) isUndoneTogether() bool {
-	return t.Record.Was != "" && t.Record.Was == t.Input.Version && t.Workload.Template.After(t.Input.Content) &&
+	return t.Record.Was != "" && t.Record.Was == t.Input.Version &&
 		slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool { return r.Current && t.Record.From.Is(r) })
 }
 

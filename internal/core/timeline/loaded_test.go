@@ -66,10 +66,20 @@ func TestLoaded(t *testing.T) {
 			t.Input.Version, t.Record.Was, t.Record.From = "1", "1", timeline.AfterNumber(1)
 			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Written: 41, Current: true}}}
 		}}, timeline.Yes},
+		"TakenOverAdopted": {"the controller of the new workload wrote the revision, whose pods are older", []func(*timeline.Timeline){down(upTo(50), exactly(60)), func(t *timeline.Timeline) {
+			t.Workload.Unrevised, t.Record.TakenOver = true, true
+			t.Past = timeline.Past{Asked: true, Starts: before, Revisions: []timeline.Revision{{Created: at(10), Number: 2, Written: 61, Current: true}}}
+		}}, timeline.No},
+		"TakenOverUndone": {"the content went back after the rollout, while nobody owned the pods", []func(*timeline.Timeline){down(upTo(50), exactly(60)), func(t *timeline.Timeline) {
+			t.Workload.Unrevised, t.Record.TakenOver = true, true
+			t.Input.Version, t.Record.Was, t.Record.From = "1", "1", timeline.AfterNumber(1)
+			t.Past = timeline.Past{Asked: true, Starts: before, Revisions: []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Written: 61, Current: true}}}
+		}}, timeline.No},
 		"Close":           {"the content was written just after the template, and pods may be later", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18)}, timeline.Unknown},
 		"ClosePods":       {"they are", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18), asked(at(18), 55, after)}, timeline.Yes},
 		"ClosePodsBefore": {"they aren't", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18), asked(at(18), 55, before)}, timeline.No},
 		"NotClose":        {"the first pod has started by then", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(17)}, timeline.No},
+		"CloseLater":      {"the time is that of another write of the template, such as one during a pause", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(21)}, timeline.No},
 		"CloseNoTime":     {"nothing shows how close they are", []func(*timeline.Timeline){down(exactly(50), exactly(40)), func(t *timeline.Timeline) { t.Workload.TemplateAt = time.Time{} }}, timeline.No},
 		"TakenOver":       {"the workload is younger than its pods, which tell", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, before), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.No},
 		"TakenOverSame": {"its pods went on, and nothing rolled them out", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, pods.Starts{Asked: true}), func(t *timeline.Timeline) {

@@ -139,11 +139,11 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		o.Current = source.Content.Version(ref.Keys)
 		o.Delivered = source.Content.Rebase(o.Delivered, ref.Keys)
 		o.Timeline.Input = timeline.Input{
-			Created: source.Created, WrittenAt: source.DataWrittenAt,
+			Created: source.Created, WrittenAt: source.ContentWrittenAt,
 			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
 			Mounted: ref.Volume, Sealed: source.Immutable,
 		}
-		if source.Unmarked || o.isOlderThanRecord() {
+		if o.isOlderThanRecord() {
 			o.Timeline.Input.WrittenAt = time.Time{}
 		}
 	}

@@ -164,7 +164,7 @@ func TestAssessOlderPods(t *testing.T) {
 		w := web()
 		w.TemplateWritten, w.OlderPods, w.Status.Observed, w.Status.Aborted = exactly(60), true, true, aborted
 		changed := source(app, "2")
-		changed.ContentWritten, changed.DataWrittenAt = exactly(50), at(20)
+		changed.ContentWritten, changed.ContentWrittenAt = exactly(50), at(20)
 		h := &history{revisions: []timeline.Revision{{Created: at(10), Current: true}}}
 		all, err := inputs(clusterOf(changed)).Assess(t.Context(), w, reload("auto"), given(map[input.ID]string{app: "1"}), h.ask)
 		if err != nil || all.Findings[0].Reason != want {
@@ -182,20 +182,18 @@ func TestAssessTimesOfEarlierWrites(t *testing.T) {
 		reason   string
 		onRecord string
 		asOf     time.Time
-		unmarked bool
 		want     input.Reason
 	}{
-		"Known":    {"the time is that of the change", "1", at(10), false, input.DeliveredByRollout},
-		"Unmarked": {"the watch saw that the change left no time", "1", at(10), true, input.Changed},
-		"Recorded": {"the record is newer and has another version, so a later write left no time", "1", at(20), false, input.Changed},
-		"Same":     {"the record has this version, and it is not younger than the record", "2", at(20), false, input.InStep},
+		"Known":    {"the time is that of the change", "1", at(10), input.DeliveredByRollout},
+		"Recorded": {"the record is newer and has another version, so a later write left no time", "1", at(20), input.Changed},
+		"Same":     {"the record has this version, and it is not younger than the record", "2", at(20), input.InStep},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, s, e := web(), source(app, "2"), given(map[input.ID]string{app: tc.onRecord})
 			w.TemplateWritten, w.Status.Observed, w.Target.Generation = timeline.Bounds{Max: 60}, true, 2
-			s.ContentWritten, s.DataWrittenAt, s.Unmarked = timeline.Bounds{Max: 50}, at(20), tc.unmarked
+			s.ContentWritten, s.ContentWrittenAt = timeline.Bounds{Max: 50}, at(20)
 			e.Template, e.AsOf = record.Template{Generation: 1, Sum: "another"}, tc.asOf
 			h := &history{revisions: []timeline.Revision{{Created: at(45), Written: 55, Number: 2, Current: true}}}
 			all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), e, h.ask)
@@ -216,7 +214,7 @@ func TestAssessLostEntry(t *testing.T) {
 		w.Created, w.TemplateWritten, w.SettingsWritten = at(6), upTo(60), upTo(60)
 		w.Annotations, w.AskedAt = map[string]string{settings.Reload: "auto"}, at(6)
 		s := source(app, "2")
-		s.DataWrittenAt = at(9)
+		s.ContentWrittenAt = at(9)
 		h := &history{revisions: []timeline.Revision{{Created: at(7)}}}
 		all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), record.Entry{Unstored: record.Unstored{Lost: lost}}, h.ask)
 		if err != nil || all.Findings[0].Reason != want {
@@ -271,7 +269,7 @@ func TestAssessOptingIn(t *testing.T) {
 			s.workload.Annotations, s.workload.AskedAt = map[string]string{settings.Reload: "auto"}, at(6)
 			tc.change(&s)
 			changed := source(app, "2")
-			changed.DataWrittenAt = at(9)
+			changed.ContentWrittenAt = at(9)
 			view := clusterOf(changed)
 			view.namespace = s.namespace
 			h := &history{revisions: []timeline.Revision{{Created: at(7)}}}

@@ -40,14 +40,14 @@ type Model struct {
 	settled *Model
 	since   []Fact
 
-	// rollouts counts Lockstep's rollouts, rolledOut is true when another writer made one since
-	// the last settlement.
-	rollouts  int
-	rolledOut bool
-	// upgraded is true when the digest of templates changed since the last settlement, which looks like
-	// such a rollout.
-	upgraded bool
+	// rollouts counts Lockstep's rollouts.
+	rollouts int
+	others
 }
+
+// others is what happened since the last settlement besides Lockstep's rollouts: another writer made one, or
+// the digest of templates changed, which looks like one.
+type others struct{ rolledOut, upgraded bool }
 
 // NewModel returns the model of a workload that Lockstep has not seen yet.
 func NewModel(h History) *Model {

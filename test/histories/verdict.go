@@ -23,7 +23,7 @@ func (m *Model) Settle(w Word) error {
 	if next.releases.accepting && next.workload != nil { // it has taken effect by now
 		next.releases.accepted = next.workload.Template
 	}
-	next.releases.accepting, next.takenOver, next.rolledOut, next.upgraded = false, false, false, false
+	next.releases.accepting, next.takenOver, next.others = false, false, others{}
 	next.unsettled = next.unsettled && next.workload == nil
 	next.settled = next.clone()
 	next.settled.settled = nil

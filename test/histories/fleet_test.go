@@ -329,10 +329,17 @@ func TestFoundFleet(t *testing.T) {
 		}
 		return all
 	}
+	change := func(v histories.Verb) histories.Action {
+		return histories.Action{Verb: v, Source: histories.ConfigMap, On: "shop"}
+	}
+	play := func(actions ...[]histories.Action) histories.History {
+		h := sixHours(0)
+		h.Actions = append(do(histories.Settle), slices.Concat(actions...)...)
+		return h
+	}
 	// The copies of a shared source fail with different versions. Each of them is stopped after two failures.
-	twoCopies := sixHours(0)
+	twoCopies := play([]histories.Action{{Verb: histories.Spoil, Source: histories.Shared}, {Verb: histories.Spoil, Source: histories.Shared, On: "blog"}}, do(histories.Settle))
 	twoCopies.Fleet.StopAfter = 2
-	twoCopies.Actions = []histories.Action{{Verb: histories.Settle}, {Verb: histories.Spoil, Source: histories.Shared}, {Verb: histories.Spoil, Source: histories.Shared, On: "blog"}, {Verb: histories.Settle}}
 	for name, h := range map[string]histories.History{
 		"TwoCopies":  twoCopies,
 		"OnlyBroken": onlyBroken(time.Minute),
@@ -340,6 +347,12 @@ func TestFoundFleet(t *testing.T) {
 		"HeldCanary": sixHours(0, act("shop/b", histories.Prefer, histories.LongQuiet, histories.Hold)...),
 		// The chosen workload waits for another one, so that one doesn't wait for it.
 		"CanaryAfter": sixHours(0, act("shop/b", histories.Prefer, histories.Order)...),
+		// Behind the quiet window of the workload that goes before is a hold, so it isn't waited for.
+		"HeldBefore": sixHours(0, append(act("shop/a", histories.LongQuiet, histories.Hold), act("shop/b", histories.Order)...)...),
+		// The workload breaks while it waits for the chosen one, so it doesn't wait any longer.
+		"BreaksMeanwhile": play(act("shop/b", histories.Prefer, histories.LongQuiet), []histories.Action{change(histories.Change)}, do(histories.Settle), act("shop/c", histories.Break), do(histories.Settle)),
+		// Once the chosen workload has begun, the others wait for the end of its rollout.
+		"CanaryBegins": play(act("shop/b", histories.Prefer, histories.ShortQuiet), []histories.Action{change(histories.Weaken)}, do(histories.Settle)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -74,6 +74,9 @@ type member struct {
 	// the one before, which Lockstep can take for the current one if it didn't see the end.
 	done, lost, ended time.Time
 	trial             *trial
+	// passed is the trial that ended last, and when. Its end may not be on record for a moment.
+	passed   *trial
+	passedAt time.Time
 	// proven are the changes with which it was healthy for the settle time, true for those that
 	// Lockstep certainly knows.
 	proven map[change]bool
@@ -145,6 +148,7 @@ func (m *FleetModel) Observe(f FleetFact) error {
 func (m *FleetModel) look(s Sight) {
 	if s == SightLost && m.blind.IsZero() {
 		m.blind = m.now
+		m.forgetRecords()
 	}
 	for _, failed := range m.failures {
 		for key, f := range failed {
@@ -163,6 +167,19 @@ func (m *FleetModel) look(s Sight) {
 	}
 }
 
+// recordedWithin is how long after an event it is certainly on record.
+const recordedWithin = 3 * time.Second
+
+// forgetRecords: a process may end before the end of a trial is on record. For the next one it goes on.
+func (m *FleetModel) forgetRecords() {
+	for _, w := range m.members {
+		if w.trial == nil && w.passed != nil && m.now.Sub(w.passedAt) < recordedWithin {
+			w.trial = w.passed
+			w.trial.healthy, w.trial.mayBe = false, true
+		}
+	}
+}
+
 // advance lets time pass: workloads that are healthy for long enough prove their changes. While Lockstep doesn't
 // see them, it may learn of the proof later, or of a crash instead.
 func (m *FleetModel) advance(to time.Time) {
@@ -178,12 +195,13 @@ func (m *FleetModel) advance(to time.Time) {
 		for source, contents := range w.trial.contents {
 			for _, content := range contents {
 				if w.trial.healthy || w.trial.mayBe { // one that was broken before proves nothing
-					w.proven[m.changeOf(w.Namespace, source, content)] = len(contents) == 1 && w.trial.healthy && m.hasWatched()
+					c := m.changeOf(w.Namespace, source, content)
+					w.proven[c] = w.proven[c] || len(contents) == 1 && w.trial.healthy && m.hasWatched()
 				}
 			}
 		}
 		if w.trial.over = true; m.hasWatched() {
-			w.trial = nil
+			w.passed, w.passedAt, w.trial = w.trial, to, nil
 		}
 	}
 }
@@ -308,13 +326,22 @@ func (m *FleetModel) deliver(old *member, w FleetWorkload, byLockstep bool) {
 		}
 		if !slices.Equal(loads, old.given[source]) {
 			t.contents[source], t.able[source] = loads, m.isAble(old)
+			if slices.ContainsFunc(loads, func(content string) bool { return slices.Contains(old.given[source], content) }) {
+				delete(t.able, source) // for Lockstep, it may have been delivered before
+			}
 		}
 		old.given[source] = loads
 	}
 	m.doubt(w.Namespace + "/" + w.Name)
-	old.trial = nil
-	if byLockstep && w.Replicas > 0 {
+	before := old.trial
+	old.trial, old.passed = nil, nil
+	switch {
+	case w.Replicas == 0:
+	case byLockstep:
 		old.trial = t
+	case before != nil && !m.blind.IsZero(): // the next process may take another writer's rollout for ours
+		old.trial = before
+		before.healthy, before.mayBe, before.over, before.progressed, before.reached = false, true, true, m.now, [2]int{}
 	}
 	old.done, old.lost, old.ended = time.Time{}, time.Time{}, time.Time{}
 }

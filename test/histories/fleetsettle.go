@@ -63,7 +63,7 @@ func (m *FleetModel) isObstructed(w *member) bool {
 // awaitsUser reports whether certainly a user has to act before a workload is rolled out.
 func (m *FleetModel) awaitsUser(w *member) bool {
 	isStopped := func(c change) bool { return m.stopped(w, c) != nil }
-	return w.Wishes.Held || w.Paused || m.places[w.Namespace].now.Held || m.stop.now.stops(w.Namespace) || slices.ContainsFunc(m.current(w), isStopped)
+	return w.Wishes.Held || w.Paused || m.places[w.Namespace].now.Held || m.stop.now.stops(w.Namespace) || slices.ContainsFunc(m.dueFor(w), isStopped)
 }
 
 // mayAwaitFirst reports whether a workload that may be healthy has to wait for the one that a user wants to be
@@ -71,9 +71,15 @@ func (m *FleetModel) awaitsUser(w *member) bool {
 func (m *FleetModel) mayAwaitFirst(w *member, due []change) bool {
 	return m.mayBeAble(w) && slices.ContainsFunc(due, func(c change) bool {
 		return slices.ContainsFunc(m.users(c), func(u *member) bool {
-			return u != w && u.Wishes.First && u.Wishes.After == "" && !m.awaitsUser(u) && m.mayBeAble(u) && slices.Contains(m.dueFor(u), c)
+			return u != w && u.Wishes.First && !m.awaitsAnother(u, c) && !m.awaitsUser(u) && m.mayBeAble(u) && slices.Contains(m.dueFor(u), c)
 		})
 	})
+}
+
+// awaitsAnother reports whether certainly another workload goes before this one with a change.
+func (m *FleetModel) awaitsAnother(w *member, c change) bool {
+	first, ok := m.members[w.Namespace+"/"+w.Wishes.After]
+	return ok && slices.Contains(m.dueFor(first), c)
 }
 
 // dueFor are the changes that the workload certainly doesn't have.
@@ -159,7 +165,7 @@ func (m *FleetModel) mayAwaitTurn(due []change, reasons map[string]string) bool 
 func (m *FleetModel) mayRoll(w *member, c change) bool {
 	const late = time.Minute // longer than any of its own delays
 	t := w.trial
-	if t == nil || t.failed {
+	if t == nil || t.failed && !w.Paused { // a pause hides the failure
 		return false
 	}
 	since := t.progressed

@@ -186,12 +186,24 @@ func (s *Spread) Canary(m Member, l Limits) (canary Member, waits bool) {
 		return Member{}, false
 	}
 	for _, other := range s.members {
-		if other.First && other.isCandidate() && (!waits || other.ID < canary.ID) {
+		if other.isCanary() && (!waits || other.ID < canary.ID) {
 			canary, waits = other, true
 		}
 	}
 	return canary, waits
 }
+
+// HasCanary reports whether a member that a user wants to be the first is still to begin.
+func (s *Spread) HasCanary() bool {
+	for _, m := range s.members {
+		if m.isCanary() {
+			return true
+		}
+	}
+	return false
+}
+
+func (m Member) isCanary() bool { return m.First && m.isCandidate() }
 
 // begins is when the first member that can prove the change can begin, zero when none can. While a user
 // wants some to be the first, only those count.

@@ -89,6 +89,7 @@ func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, 
 	for c, m := range members {
 		m.Standing = spread.Rolling
 		s.set(s.active[c], m)
+		s.endCanary(s.active[c])
 	}
 	return true, refusal{}
 }
@@ -214,6 +215,7 @@ func (s *spreads) follow(id string, changed []*spread.Spread) {
 		}
 	}
 	for _, at := range changed {
+		s.endCanary(at)
 		for next := range at.Behind() {
 			if next.ID != id {
 				s.wakeUp(next.ID)
@@ -244,14 +246,25 @@ func (s *spreads) isNews(c input.Change, text string) bool {
 func (s *spreads) wakeWaiting(c input.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, active := s.active[c]
-	if !active {
-		return
+	if at, active := s.active[c]; active {
+		s.wakeAll(at)
 	}
+}
+
+func (s *spreads) wakeAll(at *spread.Spread) {
 	for m := range at.Members() {
 		if m.IsWaiting() {
 			s.wakeUp(m.ID)
 		}
+	}
+}
+
+// endCanary wakes the members of a change that was reported to wait for the workload that a user wants to be the
+// first, once there is none to wait for: their reason is another one now.
+func (s *spreads) endCanary(at *spread.Spread) {
+	if _, told := s.told[at.Change]; told && !at.HasCanary() {
+		delete(s.told, at.Change)
+		s.wakeAll(at)
 	}
 }
 

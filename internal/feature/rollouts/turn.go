@@ -89,6 +89,7 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 	e, _ := r.Records.Entry(key)
 	open := e.Turn.Template != "" && !e.Turn.Freed
 	awaited := e.Turn.Template != "" || in.Intent.First && !d.PendingSince.IsZero() // by the other workloads
+	awaited = awaited || d.Reason == input.AwaitsFirst                              // only while it is healthy
 	if awaited && !d.AwaitsStatus && !in.AwaitsStatus {
 		r.Cluster.AwaitHealth(got.Workload)
 	}
@@ -177,6 +178,9 @@ func (in Observation) dueStanding(f input.Finding, d Decision) (spread.Standing,
 	case awaitsOthers(d.Reason):
 		return spread.Ready, ""
 	case d.Verb == Wait:
+		if why, awaits := in.awaitsUser(); awaits {
+			return spread.Held, why
+		}
 		return spread.Due, d.Reason
 	}
 	return spread.Held, d.Reason

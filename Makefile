@@ -188,7 +188,7 @@ mutation: ## Change the cores and the decisions one operator at a time, and coun
 	@bin/mutation --gremlins bin/gremlins $(if $(RECORD),--record) $(filter-out ./...,$(PKG))
 
 .PHONY: histories
-histories: bin/lab ## Play 26 random histories to the built controller, and 350 to its decisions; HISTORY_SEED=7 or 1-5000 for others
+histories: bin/lab ## Play 38 random histories to the built controller, and 350 to its decisions; HISTORY_SEED=7 or 1-5000 for others
 	@bin/lab build --tier all >/dev/null
 	@$(call RUN,all,$(LAB_WITH)) HISTORIES=all go test -count=1 -timeout 30m -parallel 4 ./test/histories
 

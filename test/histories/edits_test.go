@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/test/histories"
+	"github.com/lockstep-dev/lockstep/test/kubelet"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -60,7 +61,7 @@ func render(t *corev1.PodTemplateSpec, all []histories.Reference, name string) {
 	setOn(t, references, histories.EncodeReferences(all))
 	setOn(t, container, name)
 	app, first := corev1.Container{Name: name, Image: "app"}, corev1.Container{Name: "init", Image: "app"}
-	pod := corev1.PodSpec{}
+	pod := corev1.PodSpec{SchedulerName: kubelet.Scheduler}
 	for i, r := range all {
 		kind, object, _ := strings.Cut(r.Source, "/")
 		at := corev1.LocalObjectReference{Name: object}

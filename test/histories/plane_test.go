@@ -2,6 +2,7 @@ package histories_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,9 +31,10 @@ import (
 type onPlane struct {
 	*testkit.World
 	t          *testing.T
-	canary     bool
+	kind       kube.Kind
 	witness    *testkit.Witness
 	person     *person
+	actor      actor
 	writes     *writes
 	line       *testkit.Line
 	through    string // the kubeconfig that goes through the line
@@ -41,22 +43,29 @@ type onPlane struct {
 	controller *testkit.Controller
 }
 
+// actor makes the workload and carries actions out.
+type actor interface {
+	begin(context.Context) error
+	do(context.Context, histories.Action) error
+}
+
 // newOnPlane makes the workload and starts Lockstep.
-func newOnPlane(t *testing.T, canary bool) *onPlane {
+func newOnPlane(t *testing.T, kind kube.Kind, acts func(*person) actor) *onPlane {
 	t.Helper()
 	var with []labtest.Component
-	if canary {
+	if kind.Kind == kube.Rollout().Kind {
 		with = append(with, labtest.ArgoRollouts)
 	}
-	w := &onPlane{World: testkit.NewWorldOn(t, labtest.Shared(t, with...)), t: t, canary: canary}
+	w := &onPlane{World: testkit.NewWorldOn(t, labtest.Shared(t, with...)), t: t, kind: kind}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // the API server tells of a new kind a little later
-		err := w.Client.List(t.Context(), kindOf(canary).NewList(), client.InNamespace(w.Namespace))
+		err := w.Client.List(t.Context(), kind.NewList(), client.InNamespace(w.Namespace))
 		return err == nil, fmt.Sprint(err)
 	})
-	w.writes = newWrites(t, w.World, canary)
-	w.person = newPerson(w.Client, w.Namespace, kindOf(canary))
+	w.writes = newWrites(t, w.World, kind)
+	w.person = newPerson(w.Client, w.Namespace, kind)
+	w.actor = acts(w.person)
 	w.witness = w.NewWitness(t)
-	if err := w.person.begin(t.Context()); err != nil {
+	if err := w.actor.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitObserved()
@@ -102,7 +111,7 @@ func (w *onPlane) do(a histories.Action) error {
 	default: // the rest is a person's
 	}
 	w.writes.orphaning(a.Verb == histories.Orphan)
-	if err := w.person.do(w.t.Context(), a); err != nil {
+	if err := w.actor.do(w.t.Context(), a); err != nil {
 		return err
 	}
 	if a.Verb == histories.Orphan || a.Verb == histories.Delete {
@@ -155,7 +164,7 @@ func (w *onPlane) sees() bool { return !w.cut }
 // workload is the workload, nil when there is none.
 func (w *onPlane) workload() client.Object {
 	w.t.Helper()
-	o := kindOf(w.canary).NewObject()
+	o := w.kind.NewObject()
 	err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: testkit.Web}, o)
 	if client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
@@ -209,6 +218,9 @@ func (w *onPlane) awaitObserved() {
 		} else if d.Status.ObservedGeneration < d.Generation {
 			return false, fmt.Sprintf("generation %d is not observed, only %d", d.Generation, d.Status.ObservedGeneration)
 		}
+		if w.kind.Kind == kube.StatefulSet().Kind {
+			return true, ""
+		}
 		sets := w.sets()
 		for _, rs := range sets {
 			if templateOf(rs) == templateText(d) {
@@ -239,7 +251,35 @@ func (w *onPlane) awaitLaterSecond() {
 // facts are complete when the watches have shown each object as it is.
 func (w *onPlane) facts() []histories.Fact {
 	w.t.Helper()
-	for _, o := range []client.Object{kindOf(w.canary).NewObject(), w.person.source(histories.ConfigMap, ""), w.person.source(histories.Secret, "")} {
+	w.awaitSeen(histories.ConfigMap, histories.Secret)
+	all, digests := w.writes.take(), w.digests()
+	var sets []*appsv1.ReplicaSet
+	if w.person.canary {
+		sets = w.sets()
+	}
+	var facts []histories.Fact
+	for _, written := range all {
+		f := written.fact
+		if f.Workload != nil {
+			text, rollout := w.writes.text(f.Workload)
+			f.Workload.Shows = showsOf(text, w.person, digests)
+			if rollout != nil {
+				addCanary(f.Workload, rollout, sets)
+			}
+		}
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// awaitSeen waits until the watches have shown the workload and the sources as they are.
+func (w *onPlane) awaitSeen(sources ...string) {
+	w.t.Helper()
+	all := []client.Object{w.kind.NewObject()}
+	for _, source := range sources {
+		all = append(all, w.person.source(source, ""))
+	}
+	for _, o := range all {
 		name := cmp.Or(o.GetName(), testkit.Web)
 		labtest.Eventually(w.t, testkit.Patience, func() (bool, string) {
 			err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, o)
@@ -253,22 +293,6 @@ func (w *onPlane) facts() []histories.Fact {
 			return w.writes.hasSeen(nameOf(o, name), want), fmt.Sprintf("the watch has not shown %s at %q", name, want)
 		})
 	}
-	all, digests := w.writes.take(), w.digests()
-	var sets []*appsv1.ReplicaSet
-	if w.canary {
-		sets = w.sets()
-	}
-	for _, f := range all {
-		if f.Workload == nil {
-			continue
-		}
-		text, rollout := w.writes.text(f.Workload)
-		f.Workload.Shows = showsOf(text, w.person, digests)
-		if rollout != nil {
-			addCanary(f.Workload, rollout, sets)
-		}
-	}
-	return all
 }
 
 // digests are made with the key of the installation, once there is one.
@@ -285,11 +309,20 @@ func (w *onPlane) digests() kube.Hashers {
 
 var errNotSaid = errors.New("the controller has not decided on the workload")
 
+// reason is that of the last decision, empty when there is none.
+func (w *onPlane) reason() string {
+	decided := regexp.MustCompile(`(?m)decided.*workload=`+w.kind.Kind+`/`+w.Namespace+`/web .*reason=(\w+)`).FindAllStringSubmatch(w.controller.Stderr(), -1)
+	if len(decided) == 0 {
+		return ""
+	}
+	return decided[len(decided)-1][1]
+}
+
 func (w *onPlane) word() (histories.Word, error) {
 	w.t.Helper()
-	decided := regexp.MustCompile(`(?m)decided.*workload=`+kindOf(w.canary).Kind+`/`+w.Namespace+`/web .*reason=(\w+)`).FindAllStringSubmatch(w.controller.Stderr(), -1)
-	text := w.RecordOf(w.t, kindOf(w.canary).GroupKind(), testkit.Web)
-	if len(decided) == 0 || text == "" && w.workload() != nil {
+	reason := w.reason()
+	text := w.RecordOf(w.t, w.kind.GroupKind(), testkit.Web)
+	if reason == "" || text == "" && w.workload() != nil {
 		return histories.Word{}, errNotSaid
 	}
 	entry := record.Entry{}
@@ -299,7 +332,7 @@ func (w *onPlane) word() (histories.Word, error) {
 			return histories.Word{}, err
 		}
 	}
-	return wordOf(decided[len(decided)-1][1], entry, w.person, w.digests()), nil
+	return wordOf(reason, entry, w.person, w.digests()), nil
 }
 
 func (w *onPlane) eventually(try func() error) error {
@@ -348,7 +381,7 @@ func playSeedsOnPlane(t *testing.T, seeds []uint64, o histories.Options) {
 func playOnPlane(t *testing.T, h histories.History) {
 	t.Helper()
 	t.Logf("seed %d\n%s", h.Seed, h)
-	w := newOnPlane(t, h.Canary)
+	w := newOnPlane(t, kindOf(h.Canary), func(p *person) actor { return p })
 	if _, err := play(h, w); err != nil {
 		t.Errorf("%v\n\nrepeat it with HISTORY_SEED=%d\n\n%s", err, h.Seed, w.controller.Stderr())
 	}

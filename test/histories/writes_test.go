@@ -22,10 +22,11 @@ import (
 
 // writes are what watches show of the workload and its sources.
 type writes struct {
-	t *testing.T
+	t    *testing.T
+	kind kube.Kind
 
 	mu    sync.Mutex
-	facts []histories.Fact
+	facts []written
 	// seen is the last resource version of each object, empty when it is gone, and shown
 	// what Lockstep wrote into the template of each workload.
 	seen, shown map[string]string
@@ -35,12 +36,19 @@ type writes struct {
 	victim      *testkit.Controller
 }
 
-func newWrites(t *testing.T, world *testkit.World, canary bool) *writes {
+// written is a write as a fact, and the object.
+type written struct {
+	fact   histories.Fact
+	object client.Object
+	gone   bool
+}
+
+func newWrites(t *testing.T, world *testkit.World, kind kube.Kind) *writes {
 	t.Helper()
-	r := &writes{t: t, seen: map[string]string{}, shown: map[string]string{}, texts: map[*histories.Workload]string{}, rollouts: map[*histories.Workload]*unstructured.Unstructured{}}
+	r := &writes{t: t, kind: kind, seen: map[string]string{}, shown: map[string]string{}, texts: map[*histories.Workload]string{}, rollouts: map[*histories.Workload]*unstructured.Unstructured{}}
 	lists := []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}}
-	if canary {
-		lists = append(lists, kube.Rollout().NewList())
+	if kind.Kind != kube.Deployment().Kind {
+		lists = append(lists, kind.NewList())
 	}
 	for _, list := range lists {
 		events, err := testkit.NewClient(t, world.Cluster.Kubeconfig()).Watch(t.Context(), list, client.InNamespace(world.Namespace))
@@ -71,7 +79,11 @@ func (r *writes) note(o client.Object, gone bool) {
 		if isRollout {
 			r.rollouts[f.Workload] = rollout
 		}
-		slim, err := kube.SlimWorkload(kindOf(isRollout), o, settings.Native{})
+		kind := r.kind
+		if _, ok := o.(*appsv1.Deployment); ok {
+			kind = kube.Deployment()
+		}
+		slim, err := kube.SlimWorkload(kind, o, settings.Native{})
 		text := asDeployment(o).Spec.Template.Annotations[settings.Inputs]
 		f.Lockstep = err == nil && !slim.RolledOutAt.IsZero() && r.shown[o.GetName()] != text
 		r.shown[o.GetName()], r.texts[f.Workload] = text, text
@@ -80,7 +92,7 @@ func (r *writes) note(o client.Object, gone bool) {
 		r.victim.Signal(r.t, syscall.SIGKILL)
 		r.victim = nil
 	}
-	if !slices.Contains([]string{testkit.Web, "app", "db"}, o.GetName()) {
+	if !slices.Contains([]string{testkit.Web, "app", "db", "extra", "more"}, o.GetName()) {
 		return
 	}
 	f.Version, _ = strconv.ParseUint(o.GetResourceVersion(), 10, 64)
@@ -91,7 +103,7 @@ func (r *writes) note(o client.Object, gone bool) {
 		f.Content, f.Held, f.Workload, f.Orphaned = "", false, nil, r.orphan
 		r.seen[name] = ""
 	}
-	r.facts = append(r.facts, f)
+	r.facts = append(r.facts, written{f, o, gone})
 }
 
 func (r *writes) arm(victim *testkit.Controller) {
@@ -125,12 +137,12 @@ func (r *writes) hasSeen(name, version string) bool {
 	return r.seen[name] == version
 }
 
-// take returns the facts since the last call, in the order of their resource versions.
-func (r *writes) take() []histories.Fact {
+// take returns the writes since the last call, in the order of their resource versions.
+func (r *writes) take() []written {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.facts
 	r.facts = nil
-	slices.SortStableFunc(all, func(a, b histories.Fact) int { return cmp.Compare(a.Version, b.Version) })
+	slices.SortStableFunc(all, func(a, b written) int { return cmp.Compare(a.fact.Version, b.fact.Version) })
 	return all
 }

@@ -68,10 +68,14 @@ func imageScenes() group {
 				t.Helper()
 				s.push(t, name+":latest", "two")
 			}},
-			{reason: input.RolloutFailed, where: inState, make: running(", " + auto + ", " + settings.Quiet + ": 3s"), bring: func(t testing.TB, s *stage, name string) {
+			{reason: input.RolloutFailed, where: inState, make: running(", " + auto), bring: func(t testing.TB, s *stage, name string) {
 				t.Helper()
+				s.annotate(t, "deployment/"+name, settings.Quiet, "1h") // until both are known
 				s.touch(t, name)
-				s.push(t, name+":latest", "two")
+				s.awaitOnRecord(t, "deployment/"+name, "due:")
+				_, digest, _ := strings.Cut(s.push(t, name+":latest", "two"), "@sha256:")
+				s.awaitOnRecord(t, "deployment/"+name, "due:"+digest[:10])
+				s.annotate(t, "deployment/"+name, settings.Quiet, testkit.Quiet)
 			}},
 			{reason: input.Held, where: inState, ref: "deployment/heldimage", make: func(t testing.TB, s *stage, name string) {
 				t.Helper()
@@ -99,7 +103,7 @@ func follows(t testing.TB, s *stage, name string) {
 	s.make(t, deployment(name, s.wants(name+":latest"), s.runs(s.at(name+":latest"))))
 }
 
-// running does the same with a pod, and a rollout that fails soon.
+// running does the same with a pod.
 func running(annotations string) func(testing.TB, *stage, string) {
 	return func(t testing.TB, s *stage, name string) {
 		t.Helper()
@@ -110,7 +114,6 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %s, annotations: {%s}}
 spec:
-  progressDeadlineSeconds: 3
   strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
   selector: {matchLabels: {app: %s}}
   template: {metadata: {labels: {app: %s}}, spec: {%s, volumes: [{name: config, configMap: {name: %s}}]}}
@@ -119,11 +122,12 @@ spec:
 }
 
 // noFurtherPods lets no pod start once all that run are known to be healthy, as an image that
-// does not come up would.
+// does not come up would. Rollouts fail soon then, and not before, however slow the machine is.
 func noFurtherPods(t testing.TB, s *stage) {
 	t.Helper()
 	for _, name := range []string{"quarantined", "putback", "rolloutfailed"} {
 		s.awaitOnRecord(t, "deployment/"+name, "ok=latest@")
+		s.change(t, "deployment/"+name, "{spec: {progressDeadlineSeconds: 1}}")
 	}
 	full := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "full"},

@@ -246,7 +246,6 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, annotations: {%s}}
 spec:
-  progressDeadlineSeconds: 3
   strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
   selector: {matchLabels: {app: web}}
   template: {metadata: {labels: {app: web}}, spec: {%s, volumes: [{name: config, configMap: {name: app}}]}}
@@ -255,4 +254,12 @@ spec:
 	g.awaitImage(t, web, "app", first)
 	g.awaitKnown(t, deploy, "web", "ok=latest@"+digestIn(first)[7:])
 	return g, first
+}
+
+// full lets no further pod start in the namespace, and rollouts fail soon. With a short deadline from
+// the beginning, those of a slow machine would fail too.
+func (g *gallery) full(t testing.TB, is bool) {
+	t.Helper()
+	g.stage.full(t, is)
+	g.change(t, web, fmt.Sprintf("{spec: {progressDeadlineSeconds: %d}}", map[bool]int{true: 1, false: 600}[is]))
 }

@@ -1,9 +1,6 @@
 package timeline
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // Answer is what is known about a question.
 type Answer int
@@ -23,8 +20,7 @@ const (
 //
 // Resource versions order the two writes if a watch saw one of them. A content that was written
 // first is loaded by all pods of the template, unless some of them may be older than the template. If
-// both writes came with lists, or nearly together, the rollout's revision shows the order, and then
-// its pods.
+// both writes came with lists, the rollout's revision shows the order, and then its pods.
 func (t Timeline) Loaded() Answer {
 	template, content := t.Workload.Template, t.Input.Content
 	inherited := t.Workload.Unrevised && t.Record.TakenOver
@@ -33,7 +29,7 @@ func (t Timeline) Loaded() Answer {
 		return No
 	case template.After(content) && !inherited && !t.Workload.OlderPods:
 		return Yes
-	case content.After(template) && !t.isCloseToTemplate(), !t.mayHaveRolledOut(), inherited && !t.Record.Unaccounted, t.Workload.Unrolled:
+	case content.After(template), !t.mayHaveRolledOut(), inherited && !t.Record.Unaccounted, t.Workload.Unrolled:
 		return No
 	case !t.Past.Asked:
 		return Unknown
@@ -45,16 +41,6 @@ func (t Timeline) Loaded() Answer {
 		return Yes
 	}
 	return No
-}
-
-// upToFirstPod is longer than a controller usually takes from the write of a template to its first pod.
-const upToFirstPod = 2 * time.Second
-
-// isCloseToTemplate reports whether the content was written so soon after the template that pods may
-// have started later: it is worth asking for them.
-func (t Timeline) isCloseToTemplate() bool {
-	written, template := t.Input.WrittenAt, t.Workload.TemplateAt
-	return !written.IsZero() && !template.IsZero() && !written.Before(template) && written.Sub(template) <= upToFirstPod
 }
 
 // mayHaveRolledOut reports whether another writer's rollout can have begun that no watch saw. When

@@ -25,9 +25,6 @@ func TestLoaded(t *testing.T) {
 	before := pods.Starts{Asked: true, Created: at(10), Accepted: at(10), Started: at(11), Version: 80}
 
 	olderPods := func(t *timeline.Timeline) { t.Workload.OlderPods = true }
-	writtenFor := func(second int) func(*timeline.Timeline) {
-		return func(t *timeline.Timeline) { t.Workload.TemplateAt = at(second) }
-	}
 
 	cases := map[string]struct {
 		reason string
@@ -75,13 +72,7 @@ func TestLoaded(t *testing.T) {
 			t.Input.Version, t.Record.Was, t.Record.From = "1", "1", timeline.AfterNumber(1)
 			t.Past = timeline.Past{Asked: true, Starts: before, Revisions: []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Written: 61, Current: true}}}
 		}}, timeline.No},
-		"Close":           {"the content was written just after the template, and pods may be later", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18)}, timeline.Unknown},
-		"ClosePods":       {"they are", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18), asked(at(18), 55, after)}, timeline.Yes},
-		"ClosePodsBefore": {"they aren't", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(18), asked(at(18), 55, before)}, timeline.No},
-		"NotClose":        {"the first pod has started by then", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(17)}, timeline.No},
-		"CloseLater":      {"the time is that of another write of the template, such as one during a pause", []func(*timeline.Timeline){down(exactly(50), exactly(40)), writtenFor(21)}, timeline.No},
-		"CloseNoTime":     {"nothing shows how close they are", []func(*timeline.Timeline){down(exactly(50), exactly(40)), func(t *timeline.Timeline) { t.Workload.TemplateAt = time.Time{} }}, timeline.No},
-		"TakenOver":       {"the workload is younger than its pods, which tell", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, before), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.No},
+		"TakenOver": {"the workload is younger than its pods, which tell", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, before), func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }}, timeline.No},
 		"TakenOverSame": {"its pods went on, and nothing rolled them out", []func(*timeline.Timeline){down(upTo(50), exactly(60)), asked(at(10), 55, pods.Starts{Asked: true}), func(t *timeline.Timeline) {
 			t.Workload.Unrevised, t.Record.TakenOver, t.Record.Unaccounted = true, true, false
 		}}, timeline.No},

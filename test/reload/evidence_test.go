@@ -2,6 +2,7 @@ package reload_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -50,7 +51,7 @@ func TestRevertedWithOtherKeys(t *testing.T) {
 	pod := func(env string) string {
 		return "containers: [{name: app, image: app, env: [" + env + "], envFrom: [{secretRef: {name: db}}]}]"
 	}
-	s := newStage(t, configMap("app", "key: one, more: one")+secret("db", "key: one")+deployment("web", auto+", "+settings.Quiet+": 10s", pod(one)))
+	s := newStage(t, configMap("app", "key: one, more: one")+secret("db", "key: one")+deployment("web", auto+", "+settings.Quiet+": 1h", pod(one)))
 	s.awaitObserved(t, web)
 	s.run(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")
@@ -76,7 +77,7 @@ func TestUndoWithoutThePermissionToRevisions(t *testing.T) {
 	account.AllowEverywhere(t, slices.Concat(rest, testkit.SecretRules())...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
 	s.AwaitRecordPermission(t, account, true)
-	inprocess.StartControllerAs(t, s.World, account.Kubeconfig, "--quiet", testkit.Quiet)
+	c := inprocess.StartControllerAs(t, s.World, account.Kubeconfig, "--quiet", testkit.Quiet)
 	s.witness.AwaitKnown(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")
 	s.change(t, "configmap/app", "{data: {key: two}}")
@@ -85,6 +86,9 @@ func TestUndoWithoutThePermissionToRevisions(t *testing.T) {
 	s.undo(t, "web", "")
 	s.awaitObserved(t, web)
 	s.pass(t)
+	if log := c.Stderr(); !strings.Contains(log, "cannot list revisions") {
+		t.Errorf("the log doesn't name the missing permission:\n%s", log)
+	}
 	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
 	testkit.AwaitListing(t, account, true, &appsv1.ReplicaSetList{})
 	s.change(t, "secret/db", "{stringData: {key: two}}")

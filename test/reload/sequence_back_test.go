@@ -54,7 +54,7 @@ func TestSequenceRollbackTookNothingBack(t *testing.T) {
 	for _, kind := range kinds {
 		name := strings.ToLower(kind)
 		s.awaitObserved(t, name+"/"+name)
-		s.annotate(t, name+"/"+name, settings.Quiet, "10s")
+		s.annotate(t, name+"/"+name, settings.Quiet, "1h")
 	}
 	s.run(t)
 	for _, kind := range kinds {

@@ -29,7 +29,7 @@ func TestSequenceDeliveredMeansRunning(t *testing.T) {
 		configMap("redo", "key: one")+configMap("optional", "key: one")+configMap("pause", "key: one")+configMap("keys", "key: one, other: one")+configMap("earlier", "key: one")+
 		withPods(deployment("stuck", auto, uses("secret/stuck")+grace), 2, "")+
 		withPods(deployment("earlier", auto, uses("configmap/earlier")+grace), 2, "")+
-		withPods(deployment("release", auto+", "+settings.Quiet+": 10s", uses("configmap/release")+grace), 2, "")+
+		withPods(deployment("release", auto+", "+settings.Quiet+": 1h", uses("configmap/release")+grace), 2, "")+
 		withPods(workload("StatefulSet", "byhand", auto, uses("secret/byhand")+grace), 1, onDelete)+
 		withPods(workload("StatefulSet", "redo", auto, uses("configmap/redo")+grace), 1, onDelete)+
 		deployment("optional", auto, optional)+deployment("pause", auto, uses("configmap/pause"))+deployment("keys", auto, oneKey("key")),

@@ -118,6 +118,9 @@ func (s *source) write(f Fact, blind bool) {
 	s.each(func(b belief) []belief {
 		if b.delivered == "" { // it is required, so no pod can have started before
 			s.arrived = true
+			if blind { // nothing may show that the pods didn't start with another content
+				return []belief{{delivered: f.Content}, {delivered: Unknown}}
+			}
 			return []belief{{delivered: f.Content}}
 		}
 		return []belief{b}

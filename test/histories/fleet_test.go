@@ -408,7 +408,7 @@ func TestFleetModelNotices(t *testing.T) {
 			rules[rule] = rules[rule] || strings.Contains(fmt.Sprint(err), rule)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
 		for seed := uint64(0); seed < 200 && isMissing(); seed++ {
 			h := histories.NewFleet(seed, 30)
 			note(newFleet(h, histories.Uses(), false, true), h)

@@ -192,16 +192,21 @@ func (m *FleetModel) advance(to time.Time) {
 		if w.trial == nil || w.done.IsZero() || m.earliest(w).Add(m.rules.Settle).After(to) {
 			continue
 		}
-		for source, contents := range w.trial.contents {
-			for _, content := range contents {
-				if w.trial.healthy || w.trial.mayBe { // one that was broken before proves nothing
-					c := m.changeOf(w.Namespace, source, content)
-					w.proven[c] = w.proven[c] || len(contents) == 1 && w.trial.healthy && m.hasWatched()
-				}
-			}
+		if w.trial.healthy || w.trial.mayBe { // one that was broken before proves nothing
+			m.prove(w)
 		}
 		if w.trial.over = true; m.hasWatched() {
 			w.passed, w.passedAt, w.trial = w.trial, to, nil
+		}
+	}
+}
+
+// prove notes the contents that a workload has run for long enough.
+func (m *FleetModel) prove(w *member) {
+	for source, contents := range w.trial.contents {
+		for _, content := range contents {
+			c := m.changeOf(w.Namespace, source, content)
+			w.proven[c] = w.proven[c] || len(contents) == 1 && w.trial.healthy && m.hasWatched()
 		}
 	}
 }

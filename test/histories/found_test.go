@@ -201,7 +201,12 @@ func foundEdits() map[string]histories.History {
 	changed := func(source, key string) []histories.Action {
 		return edit(histories.Action{Verb: change, Source: source, Key: key})
 	}
+	cut := func(source string) []histories.Action {
+		return edit(histories.Action{Verb: histories.RemoveKey, Source: source, Key: "b"})
+	}
 	end := do(histories.Start, histories.Look)
+	// A later write of the workload that doesn't change its template.
+	touch := slices.Concat(do(histories.Later, histories.Hold, histories.Free, histories.Later), end)
 	all := map[string]histories.History{
 		// A source is gone, and only the annotation still lists it, while older pods run: the
 		// decision ended in a panic.
@@ -212,6 +217,9 @@ func foundEdits() map[string]histories.History {
 	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {
 		all["KeyAdded"+name] = join(do(begin), reference("configmap/app", "b"), changed("configmap/app", "a"), end)
 		all["SourceAdded"+name] = join(do(begin), reference("configmap/extra", ""), changed("configmap/extra", "a"), end)
+		all["BackAndTouched"+name] = join(do(begin, histories.Later), changed("configmap/app", "a"), do(histories.Later, histories.Rollout, histories.Later), edit(histories.Action{Verb: back, Source: "configmap/app", Key: "a"}), touch)
+		all["CutAndTouched"+name] = join(do(begin, histories.Later), reference("configmap/app", ""), do(histories.Later), cut("configmap/app"), touch)
+		all["ArrivedAndCut"+name] = join(of("configmap/extra", histories.Remove), settle(), reference("configmap/extra", ""), settle(), do(begin, histories.Later), of("configmap/extra", histories.Restore), do(histories.Later), cut("configmap/extra"), touch)
 		all["SourceSwapped"+name] = join(do(begin), swap, changed("configmap/extra", "a"), end)
 	}
 	return all

@@ -49,6 +49,11 @@ func Earlier(a, b time.Time) time.Time {
 	return slices.MinFunc(known, time.Time.Compare)
 }
 
+// MayBeAfter reports whether nothing shows that a pod was last written before that resource version.
+func (s Starts) MayBeAfter(version uint64) bool {
+	return s.Unknown || s.Accepted.IsZero() || s.Version > version
+}
+
 // moment is longer than a node takes from reading the environment to the start of the container.
 const moment = time.Second
 

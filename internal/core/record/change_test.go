@@ -31,7 +31,8 @@ func TestEncodeChange(t *testing.T) {
 		"Everything": {"each part is a word", stopped(), "77ab01c9de level:6 at:2026-11-15T03:04:05.678Z since:2026-11-15T03:05:05.678Z failed:Deployment.apps/shop/a,StatefulSet.apps/blog/db"},
 		"Stopped":    {"zero parts are left out", record.Change{Version: "77ab01c9de", Failures: []record.Failure{{Version: "77ab01c9de", On: []string{"a"}}}}, "77ab01c9de failed:a"},
 		"Several": {
-			"two copies of a shared source failed", record.Change{Version: "77ab01c9de", Failures: []record.Failure{
+			"two copies of a shared source failed",
+			record.Change{Version: "77ab01c9de", Failures: []record.Failure{
 				{Version: "77ab01c9de", On: []string{"a"}}, {Version: "0b1c2d3e4f", On: []string{"b", "c"}, Since: stopped().At},
 			}},
 			"77ab01c9de failed:a also:0b1c2d3e4f,2026-11-15T03:04:05.678Z,b,c",

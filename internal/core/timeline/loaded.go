@@ -20,7 +20,8 @@ const (
 //
 // Resource versions order the two writes if a watch saw one of them. A content that was written
 // first is loaded by all pods of the template, unless some of them may be older than the template. If
-// both writes came with lists, the rollout's revision shows the order, and then its pods.
+// both writes came with lists, the rollout's revision and its pods show the order. Pods that waited for the
+// input start without another rollout.
 func (t Timeline) Loaded() Answer {
 	template, content := t.Workload.Template, t.Input.Content
 	inherited := t.Workload.Unrevised && t.Record.TakenOver
@@ -29,31 +30,36 @@ func (t Timeline) Loaded() Answer {
 		return No
 	case template.After(content) && !inherited && !t.Workload.OlderPods:
 		return Yes
-	case content.After(template), !t.mayHaveRolledOut(), inherited && !t.Record.Unaccounted, t.Workload.Unrolled:
+	case content.After(template) && !t.Record.Waits, !t.mayHaveStarted(), inherited && !t.Record.Unaccounted, t.Workload.Unrolled:
 		return No
 	case !t.Past.Asked:
 		return Unknown
-	case t.isOlderThanRevision(), !t.Record.TakenOver && template.After(content) && (t.isOfNewRevision() || t.isUndoneTogether()):
+	case !t.Record.TakenOver && template.After(content) && (t.isOfNewRevision() || t.isUndoneTogether()):
 		return Yes
 	case !t.Past.Starts.Asked:
 		return Unknown
-	case t.Past.Starts.After(t.Input.WrittenAt, t.version(), t.Input.Mounted):
+	case t.isOlderThanRevision(), t.Past.Starts.After(t.Input.WrittenAt, t.version(), t.Input.Mounted):
 		return Yes
 	}
 	return No
 }
 
-// mayHaveRolledOut reports whether another writer's rollout can have begun that no watch saw. When
-// the process starts, an unchanged template on record shows that there was none.
+// mayHaveStarted reports whether pods can have started that the record doesn't take into account: with another
+// writer's rollout that no watch saw, or because what they waited for exists. When the process starts, an
+// unchanged template on record shows that there was no rollout.
+func (t Timeline) mayHaveStarted() bool {
+	return t.Record.Waits || t.mayHaveRolledOut()
+}
+
 func (t Timeline) mayHaveRolledOut() bool {
 	return t.Record.Unaccounted || t.Workload.Template.Min > 0 || t.Input.Content.Min > 0
 }
 
 // isOlderThanRevision reports whether the content was last written before the current revision was
-// created. The revision's last write has to be the later one, too: a write of the content that only
-// removes a key leaves no time.
+// created. A write of the content that only removes a key leaves no time, so the last writes of the revision
+// and of its pods have to be later ones, too.
 func (t Timeline) isOlderThanRevision() bool {
-	return !t.Input.WrittenAt.IsZero() && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
+	return !t.Input.WrittenAt.IsZero() && t.Past.Starts.MayBeAfter(t.version()) && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
 		return r.Current && r.Created.After(t.Input.WrittenAt) && r.Written > t.version()
 	})
 }

@@ -23,6 +23,10 @@ func TestLoaded(t *testing.T) {
 	}
 	after := pods.Starts{Asked: true, Created: at(30), Accepted: at(30), Started: at(31), Version: 80}
 	before := pods.Starts{Asked: true, Created: at(10), Accepted: at(10), Started: at(11), Version: 80}
+	inThatSecond := func(version uint64) pods.Starts {
+		return pods.Starts{Asked: true, Created: at(20), Accepted: at(20), Started: at(20), Version: version}
+	}
+	waits := func(t *timeline.Timeline) { t.Record.Waits, t.Record.Unaccounted = true, false }
 
 	olderPods := func(t *timeline.Timeline) { t.Workload.OlderPods = true }
 
@@ -31,22 +35,29 @@ func TestLoaded(t *testing.T) {
 		do     []func(*timeline.Timeline)
 		want   timeline.Answer
 	}{
-		"TemplateLater": {"a watch saw it", []func(*timeline.Timeline){down(exactly(30), exactly(40))}, timeline.Yes},
-		"ContentLater":  {"a watch saw it", []func(*timeline.Timeline){down(exactly(50), exactly(40))}, timeline.No},
-		"Unrevised":     {"a template that leads to no revision starts no pods", []func(*timeline.Timeline){down(exactly(30), exactly(40)), func(t *timeline.Timeline) { t.Workload.Unrevised = true }}, timeline.No},
-		"Nothing":       {"the template is on record, so that there was no rollout", []func(*timeline.Timeline){down(upTo(50), upTo(60)), func(t *timeline.Timeline) { t.Record.Unaccounted = false }}, timeline.No},
-		"Down":          {"revisions may show it", []func(*timeline.Timeline){down(upTo(50), upTo(60))}, timeline.Unknown},
-		"Gap":           {"so they may when both came with one list", []func(*timeline.Timeline){down(timeline.Bounds{Min: 35, Max: 50}, timeline.Bounds{Min: 35, Max: 60})}, timeline.Unknown},
-		"RevisionLater": {"the revision is younger than the content", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(21), 55, pods.Starts{})}, timeline.Yes},
-		"RevisionTie":   {"only pods can tell", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, pods.Starts{})}, timeline.Unknown},
-		"RevisionOlder": {"it was used again, and its pods may be new", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(10), 55, pods.Starts{})}, timeline.Unknown},
-		"NoTime":        {"the managed fields were removed", []func(*timeline.Timeline){down(upTo(50), upTo(60)), func(t *timeline.Timeline) { t.Input.WrittenAt = time.Time{} }, asked(at(21), 55, after)}, timeline.No},
-		"Unmarked":      {"a later write left no time: a key was removed", []func(*timeline.Timeline){down(upTo(70), upTo(60)), asked(at(21), 55, pods.Starts{Asked: true, Created: at(21), Accepted: at(21), Version: 56})}, timeline.No},
-		"Sealed":        {"the content of an immutable object stays, whatever else is written", []func(*timeline.Timeline){down(upTo(70), upTo(60)), asked(at(21), 55, pods.Starts{}), func(t *timeline.Timeline) { t.Input.Sealed = true }}, timeline.Yes},
-		"PodsLater":     {"they started after it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, after)}, timeline.Yes},
-		"PodsBefore":    {"they started before it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, before)}, timeline.No},
-		"NotListed":     {"the permission is missing", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, pods.Starts{Asked: true, Unknown: true})}, timeline.No},
-		"OlderPods":     {"pods of the revision may have run since before the content", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods}, timeline.Unknown},
+		"TemplateLater":          {"a watch saw it", []func(*timeline.Timeline){down(exactly(30), exactly(40))}, timeline.Yes},
+		"ContentLater":           {"a watch saw it", []func(*timeline.Timeline){down(exactly(50), exactly(40))}, timeline.No},
+		"Unrevised":              {"a template that leads to no revision starts no pods", []func(*timeline.Timeline){down(exactly(30), exactly(40)), func(t *timeline.Timeline) { t.Workload.Unrevised = true }}, timeline.No},
+		"Nothing":                {"the template is on record, so that there was no rollout", []func(*timeline.Timeline){down(upTo(50), upTo(60)), func(t *timeline.Timeline) { t.Record.Unaccounted = false }}, timeline.No},
+		"Down":                   {"revisions may show it", []func(*timeline.Timeline){down(upTo(50), upTo(60))}, timeline.Unknown},
+		"Gap":                    {"so they may when both came with one list", []func(*timeline.Timeline){down(timeline.Bounds{Min: 35, Max: 50}, timeline.Bounds{Min: 35, Max: 60})}, timeline.Unknown},
+		"RevisionLater":          {"a key may have been removed since, and only pods can tell", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(21), 55, pods.Starts{})}, timeline.Unknown},
+		"RevisionLaterPods":      {"the revision is younger than the content, and its pods were written later", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(21), 55, inThatSecond(56))}, timeline.Yes},
+		"RevisionLaterCut":       {"a key was removed after a pod's last write, which left no time", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(21), 55, inThatSecond(49))}, timeline.No},
+		"RevisionLaterNotListed": {"the permission is missing: only the revision shows it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(21), 55, pods.Starts{Asked: true, Unknown: true})}, timeline.Yes},
+		"RevisionTie":            {"only pods can tell", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, pods.Starts{})}, timeline.Unknown},
+		"RevisionOlder":          {"it was used again, and its pods may be new", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(10), 55, pods.Starts{})}, timeline.Unknown},
+		"NoTime":                 {"the managed fields were removed", []func(*timeline.Timeline){down(upTo(50), upTo(60)), func(t *timeline.Timeline) { t.Input.WrittenAt = time.Time{} }, asked(at(21), 55, after)}, timeline.No},
+		"Unmarked":               {"a later write left no time: a key was removed", []func(*timeline.Timeline){down(upTo(70), upTo(60)), asked(at(21), 55, pods.Starts{Asked: true, Created: at(21), Accepted: at(21), Version: 56})}, timeline.No},
+		"Sealed":                 {"the content of an immutable object stays, whatever else is written", []func(*timeline.Timeline){down(upTo(70), upTo(60)), asked(at(21), 55, inThatSecond(56)), func(t *timeline.Timeline) { t.Input.Sealed = true }}, timeline.Yes},
+		"PodsLater":              {"they started after it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, after)}, timeline.Yes},
+		"PodsBefore":             {"they started before it", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, before)}, timeline.No},
+		"NotListed":              {"the permission is missing", []func(*timeline.Timeline){down(upTo(50), upTo(60)), asked(at(20), 55, pods.Starts{Asked: true, Unknown: true})}, timeline.No},
+		"Waits":                  {"its pods started with what it was made with, or with what is in it now", []func(*timeline.Timeline){down(exactly(50), exactly(40)), waits}, timeline.Unknown},
+		"WaitsDown":              {"the template on record shows that nothing else started pods", []func(*timeline.Timeline){down(upTo(50), upTo(40)), waits}, timeline.Unknown},
+		"WaitsPods":              {"they started after the last write", []func(*timeline.Timeline){down(exactly(50), exactly(40)), asked(at(10), 41, after), waits}, timeline.Yes},
+		"WaitsPodsBefore":        {"they started before it", []func(*timeline.Timeline){down(exactly(50), exactly(40)), asked(at(10), 41, before), waits}, timeline.No},
+		"OlderPods":              {"pods of the revision may have run since before the content", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods}, timeline.Unknown},
 		"OlderPodsNew": {"the revision is new with the template, and so is each of its pods", []func(*timeline.Timeline){down(exactly(30), exactly(40)), olderPods, func(t *timeline.Timeline) {
 			t.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(20), Number: 2, Written: 41, Current: true}}}
 		}}, timeline.Yes},

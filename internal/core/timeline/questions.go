@@ -32,15 +32,6 @@ func (t Timeline) AppearedSince() bool {
 	return t.Record.Searched && !t.Input.Asked.After(t.Input.Content) && t.Loaded() != Yes && !t.newestRevision().After(t.Input.Created)
 }
 
-// ChangedSinceMade reports whether the input had other content before, which pods that
-// waited for it may have loaded. If it was first seen as it is now, only times show that.
-func (t Timeline) ChangedSinceMade() bool {
-	if t.Input.Content.Min == 0 {
-		return t.Input.WrittenAt.After(t.Input.Created)
-	}
-	return !t.Input.New
-}
-
 // OrderUnknown reports whether it is unknown which came first, the change of the input or
 // another writer's rollout: a list showed one of them. The pods have loaded the previous
 // version, the current one, or one in between. When the process starts, an unchanged
@@ -71,14 +62,11 @@ func (t Timeline) MayHaveLoadedAnother() bool {
 	return t.RolledOutUnaccounted() && !isOurs && t.Loaded() != Yes
 }
 
-// isOnRecord reports whether the input was last written before the record was, or not after the
-// template, so no rollout since then has loaded another version than the one on record. Only times
-// show that. The template's time is that of its writer's last write, which may have changed only
-// the replicas.
+// isOnRecord reports whether the input was last written before the record was, so no rollout since
+// then has loaded another version than the one on record. Only times show that.
 func (t Timeline) isOnRecord() bool {
-	written, template := t.Input.WrittenAt, t.Workload.Template
-	return t.IsUnwatched() && !written.IsZero() &&
-		(!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf) || template.Min == 0 && !written.After(t.Workload.TemplateAt))
+	written := t.Input.WrittenAt
+	return t.IsUnwatched() && !written.IsZero() && (!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf))
 }
 
 // RolledOutUnaccounted reports whether another writer's rollout has begun that the record

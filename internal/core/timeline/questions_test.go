@@ -119,15 +119,11 @@ func TestQuestions(t *testing.T) {
 			t.Input.Content, t.Record.Unaccounted = exactly(50), true
 		}, []string{"ChangedSinceFollowed", "MayHaveGivenAnother"}},
 		"WrittenWhileDown": {"after a rollout, and the controller was down", moved, func(t *timeline.Timeline) {
-			t.Workload.Template, t.Workload.TemplateAt, t.Record.Unaccounted = upTo(40), at(20), true
+			t.Workload.Template, t.Record.Unaccounted = upTo(40), true
 			t.Input.Content, t.Input.WrittenAt = upTo(50), at(21)
 		}, []string{"MayHaveGivenAnother", "IsUnwatched"}},
-		"WrittenInThatSecond": {"the second may be that of a scaling, and the version on record is the current one", moved, func(t *timeline.Timeline) {
-			t.Workload.Template, t.Workload.TemplateAt, t.Record.Unaccounted = upTo(40), at(20), true
-			t.Input.Content, t.Input.WrittenAt = upTo(50), at(20)
-		}, []string{"IsUnwatched"}},
 		"WrittenBeforeItsRecord": {"an undo may leave no time, and the write is on record", moved, func(t *timeline.Timeline) {
-			t.Workload.Template, t.Workload.TemplateAt, t.Record.Unaccounted = upTo(40), at(2), true
+			t.Workload.Template, t.Record.Unaccounted = upTo(40), true
 			t.Input.Content, t.Input.WrittenAt, t.Record.AsOf = upTo(50), at(8), at(9)
 		}, []string{"IsUnwatched"}},
 		"AnothersRolloutSince": {"they have loaded what exists", moved, func(t *timeline.Timeline) {

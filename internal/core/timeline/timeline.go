@@ -55,10 +55,8 @@ type Timeline struct {
 type Workload struct {
 	// Created is when the workload was created.
 	Created time.Time
-	// Template bounds the last change of its pod template; TemplateAt is when another writer
-	// last wrote it, as far as its managed fields show.
-	Template   Bounds
-	TemplateAt time.Time
+	// Template bounds the last change of its pod template.
+	Template Bounds
 	// Unrevised is true when no revision of that template exists, and none will before a
 	// user or a tool acts.
 	Unrevised bool
@@ -121,6 +119,8 @@ type Record struct {
 	// Was is the beginning of the previous version.
 	From Origin
 	Was  string
+	// Waits is true when the pods on record could not start without the input.
+	Waits bool
 	// TakenOver is true when the entry belongs to another workload, whose pods this one
 	// took over.
 	TakenOver bool

@@ -77,20 +77,25 @@ func (l *lineup) stoppedIn(namespace string, inputs map[input.ID]record.Delivere
 			if !id.IsSource() && failure.Version != at.digest {
 				continue
 			}
-			stop := VersionStop{Input: id.String(), Since: known(failure.Since), Waiting: waiting}
-			if !of.IsShared() || id.Kind != input.KindSecret {
-				stop.Version = failure.Version
-			}
-			for _, failed := range failure.On {
-				stop.FailedOn = append(stop.FailedOn, l.nameOf(failed, namespace))
-			}
-			all = append(all, stop)
+			all = append(all, l.stopOf(namespace, id, of, failure, waiting))
 		}
 	}
 	sorting.By(all, func(a, b VersionStop) int {
 		return cmp.Or(cmp.Compare(a.Input, b.Input), cmp.Compare(a.Version, b.Version))
 	})
 	return all
+}
+
+// stopOf is one failed version, as users of a namespace see it.
+func (l *lineup) stopOf(namespace string, id input.ID, of input.Change, failure record.Failure, waiting int) VersionStop {
+	stop := VersionStop{Input: id.String(), Since: known(failure.Since), Waiting: waiting}
+	if !of.IsShared() || id.Kind != input.KindSecret {
+		stop.Version = failure.Version
+	}
+	for _, failed := range failure.On {
+		stop.FailedOn = append(stop.FailedOn, l.nameOf(failed, namespace))
+	}
+	return stop
 }
 
 // changeOf is what the record keeps of an input that is stopped or damped. Of an image, the

@@ -186,10 +186,10 @@ func (o Observation) needsPods(v Verdict) bool {
 		o.Timeline.Loaded() == timeline.Unknown
 }
 
-// requiredArrived: the pods waited for it. If it changed after it was created, they may
-// have loaded its first content.
+// requiredArrived: the pods waited for it. If it may have had other content before, their starts show
+// which one they loaded.
 func requiredArrived(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.Arrived}, o.waitedFor() && !o.Timeline.ChangedSinceMade()
+	return Verdict{input.Record, input.Arrived}, o.waitedFor() && (o.Timeline.Input.New || o.Timeline.Loaded() == timeline.Yes)
 }
 
 // waitedFor reports whether the pods on record could not start without the source.

@@ -80,6 +80,7 @@ func (s seen) observation() configs.Observation {
 		line.Workload.RolledOutAt = at(3)
 	}
 	line.Past.Starts, line.Input.Mounted = s.Starts, s.Mounted
+	line.Record.Waits = s.Given.IsAbsent() && s.Required
 	line.Record.Searched, line.Record.Unaccounted, line.Record.Delivering = s.Searched, s.Unaccounted, input.Tracked(s.Delivering)
 	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
 }
@@ -198,7 +199,7 @@ func decideCases() map[string]decideCase {
 		},
 		"OtherKeysWhileDown": {
 			"its revision came after the content",
-			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21))},
+			seen{Given: other, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21)), Starts: pods.Starts{Asked: true}},
 			recorded(input.NewBasis),
 		},
 		"OtherKeysAndChangedWhileDown": {
@@ -208,7 +209,7 @@ func decideCases() map[string]decideCase {
 		},
 		"AnotherSourceWhileDown": {
 			"the rollout that brought the source came after its content",
-			seen{Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21))},
+			seen{Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21)), Starts: pods.Starts{Asked: true}},
 			recorded(input.Baseline),
 		},
 		"AnotherSourceChangedWhileDown": {
@@ -218,7 +219,7 @@ func decideCases() map[string]decideCase {
 		},
 		"RolledOutWhileDown": {
 			"a deployment tool wrote the content and then the template, while the controller was upgraded",
-			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21))},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(21)), Starts: pods.Starts{Asked: true}},
 			recorded(input.DeliveredByRollout),
 		},
 		"RolledOutInThatSecond": {
@@ -258,7 +259,7 @@ func decideCases() map[string]decideCase {
 		},
 		"UnchangedSinceRollout": {
 			"another writer's rollout of the image doesn't make a source due",
-			seen{Given: v1, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(30))},
+			seen{Given: v1, Current: v1, Content: upTo(50), Template: upTo(60), Unaccounted: true, WrittenAt: at(20), Revisions: rolledOut(at(30)), Starts: pods.Starts{Asked: true}},
 			settled(input.InStep),
 		},
 		"AbsentOtherKeys": {
@@ -352,8 +353,8 @@ func decideCases() map[string]decideCase {
 			recorded(input.Arrived),
 		},
 		"RequiredArrivedUnseen": {
-			"it is as it was made, while the controller was down",
-			seen{Given: absent, Current: v1, Required: true, Content: upTo(50), Template: exactly(40), Created: at(1), WrittenAt: at(1)},
+			"it was made while the controller was down, and its pods started later",
+			seen{Given: absent, Current: v1, Required: true, Content: upTo(50), Template: exactly(40), Created: at(1), WrittenAt: at(1), Revisions: rolledOut(at(0)), Starts: started(at(0), at(3), 58)},
 			recorded(input.Arrived),
 		},
 		"RequiredArrivedAndChanged": {
@@ -363,7 +364,12 @@ func decideCases() map[string]decideCase {
 		},
 		"RequiredArrivedAndChangedUnseen": {
 			"so they may while the controller was down",
-			seen{Given: absent, Current: v1, Required: true, Content: upTo(50), Template: exactly(40), Created: at(1), WrittenAt: at(2)},
+			seen{Given: absent, Current: v1, Required: true, Content: upTo(50), Template: exactly(40), Created: at(1), WrittenAt: at(2), Revisions: rolledOut(at(0)), Starts: started(at(0), at(1), 58)},
+			due,
+		},
+		"RequiredArrivedUnknown": {
+			"it has the time of its creation, and a key may have been removed since",
+			seen{Given: absent, Current: v1, Required: true, Content: upTo(50), Template: exactly(40), Created: at(1), WrittenAt: at(1)},
 			due,
 		},
 		"OptionalArrived": {

@@ -135,6 +135,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}
 	o.Timeline = i.timeline(w, ref.Source, entry)
+	o.Timeline.Record.Waits = o.waitedFor()
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
 		o.Delivered = source.Content.Rebase(o.Delivered, ref.Keys)
@@ -159,7 +160,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 	t := timeline.Timeline{
 		ID: id,
 		Workload: timeline.Workload{
-			Created: w.Created, Template: w.TemplateWritten, TemplateAt: w.TemplateAt, Unrevised: !w.HasRevision() || entry.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
+			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || entry.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
 			Listed: w.Listed, RolledOutAt: w.RolledOutAt, Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
 			OlderPods: w.OlderPods && !i.options.Original && !w.Status.Aborted,
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -195,7 +196,7 @@ func TestAssessTimesOfEarlierWrites(t *testing.T) {
 			w.TemplateWritten, w.Status.Observed, w.Target.Generation = timeline.Bounds{Max: 60}, true, 2
 			s.ContentWritten, s.ContentWrittenAt = timeline.Bounds{Max: 50}, at(20)
 			e.Template, e.AsOf = record.Template{Generation: 1, Sum: "another"}, tc.asOf
-			h := &history{revisions: []timeline.Revision{{Created: at(45), Written: 55, Number: 2, Current: true}}}
+			h := &history{revisions: []timeline.Revision{{Created: at(45), Written: 55, Number: 2, Current: true}}, starts: pods.Starts{Asked: true, Created: at(46), Accepted: at(46), Version: 70}}
 			all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), e, h.ask)
 			if err != nil || all.Findings[0].Reason != tc.want {
 				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)

@@ -36,7 +36,7 @@ func TestUpgradeOfTheAlgorithm(t *testing.T) {
 	}{
 		"Equal":    {reason: "it is written down anew, and nothing else happens", given: record.Delivered{Version: before("1")}, want: input.InStep, rebased: true, shows: now},
 		"Changed":  {reason: "a change while the controller was down is due, and what was given stays as it was written", given: record.Delivered{Version: before("0")}, want: input.Changed, shows: now},
-		"Absent":   {reason: "a required source has come meanwhile", given: record.Delivered{Version: absent}, want: input.Arrived, shows: now},
+		"Absent":   {reason: "a required source has come meanwhile, and nothing shows that the pods started with its last content", given: record.Delivered{Version: absent}, want: input.Changed, shows: now},
 		"Unknown":  {reason: "what was due at first sight is due", given: record.Delivered{Version: before("1").Unknown()}, want: input.Changed, shows: now},
 		"Keys":     {reason: "other keys came with a rollout, and nothing shows that it loaded this content", given: record.Delivered{Version: secretOf("1").Before(fingerprint.SomeKeys("other"))}, want: input.Changed, shows: now},
 		"Template": {reason: "the template shows the digest of the earlier program: it stays", given: record.Delivered{Version: before("1"), Shown: old}, shown: old, want: input.InStep, rebased: true, shows: old},

@@ -349,8 +349,8 @@ func TestPatchedAgain(t *testing.T) {
 			a.Generation++
 			a.Spec.Template.Annotations = map[string]string{settings.Inputs: input.Shown{app: input.Tracked(c.current().Short()), db: c.secret.Shows}.String()}
 			a.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: kube.FieldManager, Time: ptr.To(metav1.NewTime(c.clock)),
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:` + settings.Inputs + `":{}}}}}}`)},
+				Manager: kube.FieldManager, Time: new(metav1.NewTime(c.clock)),
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:` + settings.Inputs + `":{}}}}}}`),
 			}}
 			c.status(t, "a", 1, 2)
 			c.start()

@@ -101,9 +101,7 @@ func (s *source) mustBe(is func(belief, string) bool, content string) bool {
 
 // write changes the content, but not the delivered version.
 func (s *source) write(f Fact, blind bool) {
-	if s.content != f.Content || s.held != f.Held {
-		s.touched, s.unshown = true, true
-	}
+	s.touched, s.unshown = true, s.unshown || s.content != f.Content || s.held != f.Held
 	s.content, s.held = f.Content, f.Held
 	if f.Content == "" {
 		if blind && s.unseen { // it is missing when first seen, and its pods may still wait for it

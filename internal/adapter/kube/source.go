@@ -53,6 +53,9 @@ type Source struct {
 type SourceHistory struct {
 	// ContentWritten bounds the last change of the content.
 	ContentWritten timeline.Bounds
+	// Missed bounds the last write that no watch delivered and that left the content as it was, zero without
+	// one: before it, the content may have been another one.
+	Missed timeline.Bounds
 	// AskWritten bounds the last change of the source's reload annotation, zero when it hasn't
 	// changed since Lockstep first saw the source.
 	AskWritten timeline.Bounds
@@ -78,13 +81,14 @@ func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	s.SourceHistory = old.SourceHistory
 	switch leavesTime := s.DataWrittenAt.After(old.DataWrittenAt) || !s.Content.MayHaveFewerKeys(old.Content); {
 	case !s.Content.Equal(old.Content):
-		s.ContentWritten = writtenSince(old.ResourceVersion, s.ResourceVersion, how)
+		s.ContentWritten, s.Missed = writtenSince(old.ResourceVersion, s.ResourceVersion, how), timeline.Bounds{}
 		s.ChangedAt, s.New, s.ContentWrittenAt = how.At, false, s.DataWrittenAt
 		if !leavesTime {
 			s.ContentWrittenAt = time.Time{}
 		}
-	case !how.Watched: // it may have been another one meanwhile
-		s.ContentWrittenAt = s.DataWrittenAt
+	case !how.Watched && s.ResourceVersion != old.ResourceVersion: // it may have been another one meanwhile
+		s.Missed = writtenSince(old.ResourceVersion, s.ResourceVersion, how)
+		s.ContentWritten.Max, s.ContentWrittenAt = s.Missed.Max, s.DataWrittenAt
 	}
 	if s.Annotations[settings.Reload] != old.Annotations[settings.Reload] {
 		s.AskWritten = timeline.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
@@ -103,7 +107,7 @@ func (s *Source) First(how mirror.Arrival) {
 
 // SameAs reports whether two copies are equal in everything that matters to Lockstep.
 func (s *Source) SameAs(old *Source) bool {
-	return s.Content.Equal(old.Content) && s.Immutable == old.Immutable && maps.Equal(s.Annotations, old.Annotations)
+	return s.Content.Equal(old.Content) && s.Missed == old.Missed && s.Immutable == old.Immutable && maps.Equal(s.Annotations, old.Annotations)
 }
 
 // Hashers digests each kind of source in its own way.

@@ -163,7 +163,7 @@ func TestSourceBoundsWrites(t *testing.T) {
 	must(m.Replace([]any{configMap("a", 10, "1")}, "20"))
 	check("a first list", timeline.Bounds{Max: 10}, false)
 	must(m.Replace([]any{configMap("a", 15, "1")}, "20"))
-	check("a list of the same content", timeline.Bounds{Max: 10}, false)
+	check("a list of the same content, which may have been another one between", timeline.Bounds{Max: 15}, false)
 	must(m.Replace([]any{configMap("a", 30, "2")}, "40"))
 	check("a change between two lists", timeline.Bounds{Min: 21, Max: 30}, true)
 	must(m.Update(configMap("a", 50, "3")))
@@ -176,6 +176,21 @@ func TestSourceBoundsWrites(t *testing.T) {
 	m.UpdateResourceVersion("80")
 	must(m.Replace([]any{configMap("a", 90, "4")}, "95"))
 	check("a change since the watch was in step", timeline.Bounds{Min: 81, Max: 90}, true)
+	must(m.Replace([]any{configMap("a", 90, "4")}, "99"))
+	check("a list of the same object", timeline.Bounds{Min: 81, Max: 90}, true)
+	if got := m.source(t, "a").Missed; got != (timeline.Bounds{}) {
+		t.Errorf("no write was missed: %+v", got)
+	}
+	m.UpdateResourceVersion("100")
+	must(m.Replace([]any{configMap("a", 110, "4")}, "115"))
+	check("a list of the same content, written since", timeline.Bounds{Min: 81, Max: 110}, true)
+	if got, want := m.source(t, "a").Missed, (timeline.Bounds{Min: 101, Max: 110}); got != want {
+		t.Errorf("a write was missed: %+v, want %+v", got, want)
+	}
+	must(m.Update(configMap("a", 120, "5")))
+	if got := m.source(t, "a").Missed; got != (timeline.Bounds{}) {
+		t.Errorf("another content is there, and its bounds tell: %+v", got)
+	}
 }
 
 // TestSourceBoundsItsWish: what a source asked for when it was first seen is no news.

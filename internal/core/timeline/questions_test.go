@@ -126,6 +126,16 @@ func TestQuestions(t *testing.T) {
 			t.Workload.Template, t.Record.Unaccounted = upTo(40), true
 			t.Input.Content, t.Input.WrittenAt, t.Record.AsOf = upTo(50), at(8), at(9)
 		}, []string{"IsUnwatched"}},
+		"InGap": {"a list shows the content of before, and the record took in a template of the gap earlier", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Input.Missed = timeline.Bounds{Max: 50}, timeline.Bounds{Min: 31, Max: 50}
+			t.Input.WrittenAt, t.Record.AsOf = at(8), at(9)
+		}, []string{"MayHaveGivenAnother", "IsUnwatched"}},
+		"BeforeTheGap": {"the template is older", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Input.Missed = timeline.Bounds{Max: 50}, timeline.Bounds{Min: 41, Max: 50}
+		}, []string{"IsUnwatched"}},
+		"AfterTheGap": {"the template is younger", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Input.Missed = timeline.Bounds{Max: 39}, timeline.Bounds{Min: 31, Max: 39}
+		}, []string{"RolledOutSince", "IsUnwatched"}},
 		"AnothersRolloutSince": {"they have loaded what exists", moved, func(t *timeline.Timeline) {
 			t.Record.Unaccounted = true
 		}, []string{"RolledOutSince"}},

@@ -92,6 +92,9 @@ type Input struct {
 	Asked Bounds
 	// Version is the beginning of the current version.
 	Version string
+	// Missed bounds a write before which the content may have been another one that no watch saw, zero
+	// without one.
+	Missed Bounds
 	// New is true while the watch has seen no other content since the input was created.
 	New bool
 	// Mounted is true when the workload mounts it, and Sealed when its content can't change any

@@ -141,7 +141,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		o.Delivered = source.Content.Rebase(o.Delivered, ref.Keys)
 		o.Timeline.Input = timeline.Input{
 			Created: source.Created, WrittenAt: source.ContentWrittenAt,
-			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
+			Content: source.ContentWritten, Missed: source.Missed, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
 			Mounted: ref.Volume, Sealed: source.Immutable,
 		}
 		if o.isOlderThanRecord() {

@@ -10,6 +10,8 @@ type source struct {
 	// after a rollout: Lockstep may not have seen the content that the rollout's pods loaded.
 	// arrived is true when it was missing and pods waited for it.
 	touched, rewritten, arrived bool
+	// restamped is true when it was written with equal content: its time is younger than the record.
+	restamped bool
 	// unshown is true when it was written since the last settlement, and no later Lockstep patch
 	// shows that content: Lockstep may have decided before the write.
 	unshown bool
@@ -101,7 +103,11 @@ func (s *source) mustBe(is func(belief, string) bool, content string) bool {
 
 // write changes the content, but not the delivered version.
 func (s *source) write(f Fact, blind bool) {
-	s.touched, s.unshown = true, s.unshown || s.content != f.Content || s.held != f.Held
+	if s.content != f.Content || s.held != f.Held {
+		s.touched, s.unshown = true, true
+	} else {
+		s.restamped = true
+	}
 	s.content, s.held = f.Content, f.Held
 	if f.Content == "" {
 		if blind && s.unseen { // it is missing when first seen, and its pods may still wait for it

@@ -180,7 +180,7 @@ func (m *Model) note(f Fact) {
 // Pods may have loaded the current content, or any earlier one.
 func (m *Model) doubt() {
 	for _, s := range m.sources {
-		if s.mayBe(belief.differs, s.content) {
+		if s.mayBe(belief.differs, s.content) || s.restamped {
 			s.add(belief{delivered: Unknown})
 		}
 	}
@@ -287,7 +287,7 @@ func (m *Model) rolled(r rollout) {
 func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 	s := m.sources[name]
 	goOn, isGiven := r.goesOn && !m.blind, judged[0].delivered == s.content || s.content == ""
-	if isGiven && m.blind && s.touched && s.content != "" && (!judged[0].back || m.revisions.stateful) {
+	if isGiven && m.blind && (s.touched || s.restamped) && s.content != "" && (!judged[0].back || m.revisions.stateful) {
 		// Each kind is listed separately: the content may have been another one at the rollout. The revisions of a
 		// StatefulSet don't always show that it reverted the content.
 		judged = append(judged, belief{delivered: Unknown})
@@ -414,6 +414,9 @@ func (m *Model) release() {
 	for _, s := range m.sources {
 		s.each(func(b belief) []belief {
 			next := []belief{{delivered: b.delivered, from: b.from, late: b.late, unseen: b.unseen}}
+			if b.delivered == Unknown && s.restamped { // a patch that is not on record showed it, and that was undone
+				next = append(next, belief{delivered: s.content})
+			}
 			if m.workload.Paused { // an edited template is judged again after the resume
 				next = append(next, b)
 			}

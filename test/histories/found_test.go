@@ -198,8 +198,8 @@ func foundEdits() map[string]histories.History {
 		return edit(histories.Action{Verb: histories.AddReference, Ref: histories.Reference{Place: place, Source: source, Key: key}})
 	}
 	swap := edit(histories.Action{Verb: histories.SwapSource, Source: "configmap/extra"})
-	changed := func(source, key string) []histories.Action {
-		return edit(histories.Action{Verb: change, Source: source, Key: key})
+	changed := func(source string) []histories.Action {
+		return edit(histories.Action{Verb: change, Source: source, Key: "a"})
 	}
 	cut := func(source string) []histories.Action {
 		return edit(histories.Action{Verb: histories.RemoveKey, Source: source, Key: "b"})
@@ -215,12 +215,12 @@ func foundEdits() map[string]histories.History {
 	// While Lockstep was down, or its watches were, or no leader decided, the template began to use
 	// another key or source, and a content changed after that rollout.
 	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {
-		all["KeyAdded"+name] = join(do(begin), reference("configmap/app", "b"), changed("configmap/app", "a"), end)
-		all["SourceAdded"+name] = join(do(begin), reference("configmap/extra", ""), changed("configmap/extra", "a"), end)
-		all["BackAndTouched"+name] = join(do(begin, histories.Later), changed("configmap/app", "a"), do(histories.Later, histories.Rollout, histories.Later), edit(histories.Action{Verb: back, Source: "configmap/app", Key: "a"}), touch)
+		all["KeyAdded"+name] = join(do(begin), reference("configmap/app", "b"), changed("configmap/app"), end)
+		all["SourceAdded"+name] = join(do(begin), reference("configmap/extra", ""), changed("configmap/extra"), end)
+		all["BackAndTouched"+name] = join(do(begin, histories.Later), changed("configmap/app"), do(histories.Later, histories.Rollout, histories.Later), edit(histories.Action{Verb: back, Source: "configmap/app", Key: "a"}), touch)
 		all["CutAndTouched"+name] = join(do(begin, histories.Later), reference("configmap/app", ""), do(histories.Later), cut("configmap/app"), touch)
 		all["ArrivedAndCut"+name] = join(of("configmap/extra", histories.Remove), settle(), reference("configmap/extra", ""), settle(), do(begin, histories.Later), of("configmap/extra", histories.Restore), do(histories.Later), cut("configmap/extra"), touch)
-		all["SourceSwapped"+name] = join(do(begin), swap, changed("configmap/extra", "a"), end)
+		all["SourceSwapped"+name] = join(do(begin), swap, changed("configmap/extra"), end)
 	}
 	return all
 }

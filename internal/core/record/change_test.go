@@ -38,7 +38,8 @@ func TestEncodeChange(t *testing.T) {
 			"77ab01c9de failed:a also:0b1c2d3e4f,2026-11-15T03:04:05.678Z,b,c",
 		},
 		"Earlier": {
-			"the next version began, and the one before failed", record.Change{Version: "77ab01c9de", Failures: []record.Failure{{Version: "0b1c2d3e4f", On: []string{"b"}, Since: stopped().At}}},
+			"the next version began, and the one before failed",
+			record.Change{Version: "77ab01c9de", Failures: []record.Failure{{Version: "0b1c2d3e4f", On: []string{"b"}, Since: stopped().At}}},
 			"77ab01c9de also:0b1c2d3e4f,2026-11-15T03:04:05.678Z,b",
 		},
 		"Unknown": {"no version", record.Change{Level: 5}, "- level:5"},

@@ -44,10 +44,14 @@ func (e clusterError) Unwrap() error { return e.error }
 func Run(ctx context.Context, args []string, env Environment) int {
 	env.Stdout, env.Stderr = commandline.NewScreen(env.Stdout), commandline.NewScreen(env.Stderr)
 	if dropIn, rest := asDropIn(args, env); dropIn != nil {
+		reportToDropIn(env)
 		return dropIn(ctx, rest, env)
 	}
 	root := newRoot(env)
 	root.SetArgs(args)
+	if command, _, err := root.Find(args); err == nil && command.HasParent() { // the program itself only says what it is
+		reportVariables(command, args, env)
+	}
 	command, err := execute(ctx, root, args)
 	if err == nil {
 		return exitOK
@@ -112,7 +116,6 @@ never what is selected or done. A flag takes precedence.`,
 			if version {
 				return nil
 			}
-			reportVariables(cmd, env)
 			return setFromEnvironment(cmd.Name(), cmd.Flags(), env)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {

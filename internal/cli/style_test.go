@@ -171,7 +171,7 @@ func TestUnknownVariablesAreReported(t *testing.T) {
 	t.Parallel()
 	got := saying(t, "lockstep", []string{"version"}, "LOCKSTEP_QUITE=hunter2", "LOCKSTEP_MAX_DELAY=5s", "LOCKSTEP_INPUTS=x",
 		"LOCKSTEP_SERVICE_HOST=10.0.0.1", "LOCKSTEP_PORT_8080_TCP=tcp://10.0.0.1:8080")
-	want := "Warning: environment variable LOCKSTEP_QUITE is not known; did you mean LOCKSTEP_QUIET?\n"
+	want := "Warning: environment variable LOCKSTEP_QUITE is not known; did you mean LOCKSTEP_QUIET? This command doesn't read it\n"
 	if got.code != 0 || got.stderr != want {
 		t.Errorf("exit code %d, said %q, want %q", got.code, got.stderr, want)
 	}

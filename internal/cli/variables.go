@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -90,29 +91,52 @@ func setFromEnvironment(command string, flags *pflag.FlagSet, env Environment) e
 
 // reportVariables warns about environment variables that a user may expect to work and that don't: the command has the
 // flag but doesn't read its variable, or no command reads it. It doesn't print their values. One environment may serve
-// several commands, so a variable of another command isn't reported.
-func reportVariables(cmd *cobra.Command, env Environment) {
-	if env.Environ == nil {
+// several commands, so a variable of another command isn't reported. The arguments may be wrong, and aren't parsed yet.
+func reportVariables(cmd *cobra.Command, args []string, env Environment) {
+	if env.Environ == nil || len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return
 	}
-	var read []string
+	var read, own []string
 	unread := map[string]*pflag.Flag{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := commandline.Variable(f.Name)
 		if hasVariable(cmd.Name(), f.Name) {
-			read = append(read, f.Name)
+			read, own = append(read, f.Name), append(own, name)
 		} else {
-			unread[commandline.Variable(f.Name)] = f
+			unread[name] = f
 		}
 	})
 	all := readVariables(cmd.Root())
 	for _, name := range commandline.UnknownVariables(env.Environ(), read) {
 		flag, has := unread[name]
 		switch {
-		case has && !flag.Changed:
+		case has && !isTyped(flag, args):
 			_, _ = fmt.Fprintln(env.Stderr, commandline.NotRead(name, cmp.Or(presentName(flag), flag.Name)))
 		case !has && !slices.Contains(all, name):
-			_, _ = fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not known%s\n", name, commandline.Hint(name, "", all))
+			hint := commandline.Hint(name, "", own)
+			if others := commandline.Hint(name, "", all); hint == "" && others != "" {
+				hint = others + " This command doesn't read it"
+			}
+			_, _ = fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not known%s\n", name, hint)
 		}
+	}
+}
+
+// isTyped reports whether the arguments set the flag.
+func isTyped(f *pflag.Flag, args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return name == "--"+f.Name || f.Shorthand != "" && strings.HasPrefix(arg, "-"+f.Shorthand)
+	})
+}
+
+// reportToDropIn warns about Lockstep's variables: a replaced program has its own.
+func reportToDropIn(env Environment) {
+	if env.Environ == nil {
+		return
+	}
+	for _, name := range commandline.UnknownVariables(env.Environ(), nil) {
+		_, _ = fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not read: a drop-in reads the variables of the program that it replaces\n", name)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestOnlyTheTableSetsFlags(t *testing.T) {
 				Stderr: &stderr, Lookup: variables(map[string]string{name: value}),
 				Environ: func() []string { return []string{name + "=" + value} },
 			}
-			reportVariables(cmd, env)
+			reportVariables(cmd, nil, env)
 			warned := strings.Contains(stderr.String(), name+" is not read")
 			if err := setFromEnvironment(cmd.Name(), cmd.Flags(), env); err != nil {
 				t.Fatal(err)
@@ -115,6 +115,13 @@ func TestVariablesThatDontWork(t *testing.T) {
 		"Typed":         {"the user has seen that the flag counts", "explain deployment/web --quiet 1s" + nowhere, "LOCKSTEP_QUIET=5s", ""},
 		"OtherCommand":  {"it is for the controller", "explain deployment/web" + nowhere, "LOCKSTEP_MAX_DELAY=5s", ""},
 		"NoCommand":     {"no command reads it, and this one lacks the flag", "version", "LOCKSTEP_OVERWRITE=true", "Warning: environment variable LOCKSTEP_OVERWRITE is not known\n"},
+		"Argument":      {"the rest of the line is wrong", "roll deployment/web --no-such-flag", "LOCKSTEP_SELECTOR=hunter2", "Warning: environment variable LOCKSTEP_SELECTOR is not read: use --selector\n"},
+		"Help":          {"a user reads what the command takes", "roll --help", "LOCKSTEP_FORCE=true", "Warning: environment variable LOCKSTEP_FORCE is not read: use --force\n"},
+		"MisspeltOther": {"another command reads the one that is near", "explain deployment/web --no-such-flag", "LOCKSTEP_MAX_DEALY=5s", "Warning: environment variable LOCKSTEP_MAX_DEALY is not known; did you mean LOCKSTEP_MAX_DELAY? This command doesn't read it\n"},
+		"Completion":    {"a shell asks, and not a user", "__complete roll --n", "LOCKSTEP_SELECTOR=hunter2", ""},
+		"Shorthand":     {"the user has seen that the flag counts", "explain deployment/web -nshop" + nowhere, "LOCKSTEP_NAMESPACE=shop", ""},
+		"WithValue":     {"the user has seen that the flag counts", "explain deployment/web --namespace=shop" + nowhere, "LOCKSTEP_NAMESPACE=shop", ""},
+		"DropIn":        {"it has its own variables", "reloader --help", "LOCKSTEP_QUIET=5s", "Warning: environment variable LOCKSTEP_QUIET is not read: a drop-in reads the variables of the program that it replaces\n"},
 		"Connection":    {"it works", "explain deployment/web" + nowhere, "LOCKSTEP_CONTEXT=nowhere", ""},
 		"Misspelt":      {"a variable that exists is near", "explain deployment/web" + nowhere, "LOCKSTEP_CONTEXTS=x", "Warning: environment variable LOCKSTEP_CONTEXTS is not known; did you mean LOCKSTEP_CONTEXT?\n"},
 		"WrittenByUs":   {"Lockstep writes it into containers", "explain deployment/web" + nowhere, "LOCKSTEP_INPUTS=x", ""},

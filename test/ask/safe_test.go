@@ -23,11 +23,12 @@ func safeScenes() group {
 		open: playKubelet,
 		run: func(t testing.TB, s *stage) {
 			t.Helper()
-			s.run(t, "--settle=0", "--damping=1h", "--max-damping=1h")
+			s.run(t, "--settle=0", "--damping=1h", "--max-damping=1h", "--max-delay=5s")
 		},
 		scenes: []scene{
-			{reason: input.AwaitsTurn, where: inState, make: fleet(600), bring: touchedWhenHealthy, also: knowsPlace},
-			{reason: input.VersionStopped, where: inState, make: fleet(1), bring: touchedWhenHealthy, also: knowsFailure},
+			{reason: input.AwaitsTurn, where: inState, make: fleet(600, ""), bring: touchedWhenHealthy, also: knowsPlace},
+			{reason: input.AwaitsFirst, where: inState, make: fleet(600, ", "+settings.Quiet+": 24h"), bring: touchedWhenHealthy},
+			{reason: input.VersionStopped, where: inState, make: fleet(1, ""), bring: touchedWhenHealthy, also: knowsFailure},
 			{reason: input.AwaitsWindow, where: inState, make: app(auto + ", " + closed), bring: touched, also: knowsWindow},
 			{reason: input.AwaitsWorkload, where: inState, bring: touched, make: func(t testing.TB, s *stage, name string) {
 				t.Helper()
@@ -72,16 +73,16 @@ func playKubelet(t testing.TB, s *stage) {
 	})
 }
 
-// fleet makes four Deployments with a pod each that read one ConfigMap. One goes first, and its
-// rollout has so many seconds.
-func fleet(deadline int) func(testing.TB, *stage, string) {
+// fleet makes four Deployments with a pod each that read one ConfigMap. One goes first, has more
+// annotations, and its rollout has so many seconds.
+func fleet(deadline int, more string) func(testing.TB, *stage, string) {
 	return func(t testing.TB, s *stage, name string) {
 		t.Helper()
 		all := configMap(name)
 		for _, each := range []string{"first-" + name, "second-" + name, "third-" + name, name} {
 			annotations := auto
 			if strings.HasPrefix(each, "first-") {
-				annotations += ", " + settings.First + `: "true"`
+				annotations += ", " + settings.First + `: "true"` + more
 			}
 			one := deployment(each, annotations, "schedulerName: "+kubelet.Scheduler+", "+reads(name))
 			all += strings.Replace(one, "replicas: 0", fmt.Sprintf("replicas: 1, progressDeadlineSeconds: %d", deadline), 1)

@@ -123,6 +123,11 @@ func NewFleet(seed uint64, length int) History {
 		Ramp: g.random.IntN(8) > 0, MaxRolling: pick(20, 20, 0, 2, 3), StopAfter: pick(1, 1, 1, 2),
 		Settle: 10 * time.Second, Timeout: 10 * time.Minute, PauseGrace: 10 * time.Minute,
 	}}
+	more := rand.New(rand.NewPCG(seed, 3)) // what was added later leaves the seeds as they are
+	h.Fleet.MaxDelay = []time.Duration{0, 0, time.Second, 10 * time.Minute, time.Hour}[more.IntN(5)]
+	if more.IntN(6) == 0 {
+		h.Fleet.Damping, h.Fleet.MaxDamping = time.Minute, 10*time.Minute
+	}
 	if g.random.IntN(6) == 0 {
 		h.Fleet.Window = Windows()[g.random.IntN(2)]
 	}

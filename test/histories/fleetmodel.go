@@ -55,6 +55,8 @@ type fleetSource struct {
 type failure struct {
 	at      time.Time
 	certain bool
+	// able is true when Lockstep may think that it was healthy before.
+	able bool
 	// unseen is true while Lockstep may not have seen it, and late when it saw it only after a
 	// restart or a gap.
 	unseen, late bool
@@ -269,7 +271,7 @@ func (m *FleetModel) forget(left change) {
 	for at, s := range m.sources {
 		if s.content.now == left.content && at.source == left.source {
 			for key, f := range m.failures[left] {
-				m.failures[left][key] = failure{at: f.at}
+				m.failures[left][key] = failure{at: f.at, able: f.able}
 			}
 			return
 		}
@@ -404,7 +406,8 @@ func (m *FleetModel) failWith(w *member, c change, certain bool) {
 		m.failures[c] = map[string]failure{}
 	}
 	if !m.failures[c][key].certain {
-		m.failures[c][key] = failure{at: m.now, certain: certain, unseen: !m.blind.IsZero()}
+		able := m.failures[c][key].able || w.trial.healthy || w.trial.mayBe
+		m.failures[c][key] = failure{at: m.now, certain: certain, able: able, unseen: !m.blind.IsZero()}
 	}
 }
 

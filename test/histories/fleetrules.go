@@ -118,7 +118,7 @@ func (m *FleetModel) isFree(w *member) bool {
 	if !c1 || !c2 || !c3 || !c4 || !c5 || wishes.Held || paused || ns.Held || stop.stops(w.Namespace) || !window.IsOpen(m.now) || !window.IsOpen(known) {
 		return false
 	}
-	return !m.mayBeQuiet(w, wishes.Quiet) && m.mayNotFail(w)
+	return m.rules.Damping == 0 && !m.mayBeQuiet(w, wishes.Quiet) && m.mayNotFail(w)
 }
 
 // mayBeQuiet reports whether the quiet window of a workload may not be over. A restart may begin it anew.

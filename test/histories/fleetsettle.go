@@ -2,7 +2,6 @@ package histories
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ const (
 	reasonQuietWindow    = "QuietWindow"
 	reasonAwaitsWindow   = "AwaitsWindow"
 	reasonAwaitsWorkload = "AwaitsWorkload"
+	reasonDamped         = "Damped"
 )
 
 // Settle compares the reason that Lockstep gives for each workload, once it had time to decide
@@ -115,25 +115,30 @@ func (m *FleetModel) mayWait(w *member, reasons map[string]string) bool {
 		first, ok := m.members[w.Namespace+"/"+w.Wishes.After]
 		return ok && slices.ContainsFunc(due, func(c change) bool { return m.mayRoll(first, c) || slices.Contains(m.dueFor(first), c) })
 	case reasonAwaitsTurn:
-		return m.mayAwaitTurn(due, reasons)
+		return m.mayAwaitTurn(due, reasons) || m.mayAwaitHealthy(w)
 	case reasonAwaitsFirst:
 		return m.mayAwaitFirst(w, due)
 	case reasonQuietWindow:
 		return w.Wishes.isLong()
+	case reasonDamped:
+		return m.rules.Damping > 0
 	}
 	return false
 }
 
-// failed counts the workloads that can have failed with a change. Its content may have returned.
+// failed counts the workloads that can have been healthy before they failed with a change. Its content may have
+// returned.
 func (m *FleetModel) failed(c change) int {
-	all := maps.Clone(m.failures[c])
+	all := map[*member]bool{}
+	for key, f := range m.failures[c] {
+		if f.able {
+			all[m.members[key]] = true
+		}
+	}
 	for _, u := range m.users(c) {
-		onTrial := u.trial != nil && slices.Contains(u.trial.contents[c.source], c.content)
-		if u.Status.GivenUp && (onTrial || slices.Contains(u.given[c.source], c.content)) {
-			if all == nil {
-				all = map[string]failure{}
-			}
-			all[u.Namespace+"/"+u.Name] = failure{}
+		onTrial := u.trial != nil && slices.Contains(u.trial.contents[c.source], c.content) && (u.trial.healthy || u.trial.mayBe)
+		if u.Status.GivenUp && onTrial {
+			all[u] = true
 		}
 	}
 	return len(all)
@@ -159,6 +164,26 @@ func (m *FleetModel) mayAwaitTurn(due []change, reasons map[string]string) bool 
 		}
 	}
 	return false
+}
+
+// mayAwaitHealthy reports whether a workload can still wait for a healthy one to begin.
+func (m *FleetModel) mayAwaitHealthy(w *member) bool {
+	const late = time.Minute
+	since := m.sight
+	for _, at := range []time.Time{w.wishes.since, w.paused.since, m.places[w.Namespace].since, m.stop.since, w.ended} {
+		if at.After(since) {
+			since = at
+		}
+	}
+	for _, c := range m.current(w) {
+		for _, namespace := range Namespaces() {
+			if s := m.sources[place{namespace, c.source}]; s != nil && s.content.since.After(since) {
+				since = s.content.since
+			}
+		}
+	}
+	mayWait := !m.isAble(w) || m.mayAwaitFirst(w, m.dueFor(w)) // the chosen one may not be known to wait yet
+	return m.rules.Ramp && mayWait && m.now.Sub(since) < m.rules.MaxDelay+late
 }
 
 // mayRoll reports whether Lockstep can still wait for the end of a workload's rollout.

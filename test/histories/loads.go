@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Loads judges a history by what the pods have loaded, whatever the other rules say: when
@@ -12,7 +13,9 @@ import (
 type Loads struct {
 	sources  map[string]Data
 	workload *Followed
-	pods     map[string]*loaded
+	// held is when the workload was last put on hold.
+	held time.Time
+	pods map[string]*loaded
 	// unseen is true while Lockstep missed something since the last settlement, and accepting when
 	// a user released the workload since then.
 	unseen, accepting bool
@@ -148,6 +151,9 @@ func (l *Loads) Workload(now Followed, byLockstep bool) {
 	if byLockstep {
 		l.rollout(*old)
 	}
+	if now.Held && !old.Held {
+		l.held = time.Now()
+	}
 	l.accepting = l.accepting || old.Release != now.Release
 	for source := range l.sources {
 		if now.followsNow(source) && !old.followsNow(source) {
@@ -185,7 +191,7 @@ func (l *Loads) rollout(old Followed) {
 	switch {
 	case old.Repeats:
 		l.fail("Lockstep changed the template of a workload that keeps starting pods:\n%s", l)
-	case old.Borrows && l.unseen: // the precondition of the patch is about the other object
+	case old.Borrows && (l.unseen || time.Since(l.held) < time.Second): // the precondition of the patch is about the other object
 	case old.Held, old.Paused:
 		l.fail("Lockstep rolled out a workload that was held=%t, paused=%t:\n%s", old.Held, old.Paused, l)
 	}

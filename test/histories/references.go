@@ -62,6 +62,24 @@ func NewReferences(seed uint64, kind KindOf, length int) History {
 	return h
 }
 
+// Touched is the history with writes of the workload that don't change its template, and with time that passes: then
+// times tell more than the order of writes does, and less.
+func (h History) Touched() History {
+	random := rand.New(rand.NewPCG(h.Seed, 3))
+	var all []Action
+	for _, a := range h.Actions {
+		all = append(all, a)
+		switch random.IntN(8) {
+		case 0, 1, 2:
+			all = append(all, Action{Verb: Later})
+		case 3:
+			all = append(all, Action{Verb: Hold}, Action{Verb: Free})
+		}
+	}
+	h.Actions = all
+	return h
+}
+
 func (g *editing) source() string { return Sources()[g.random.IntN(len(Sources()))] }
 func (g *editing) key() string    { return []string{"a", "b", "c"}[g.random.IntN(3)] }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
+	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
 )
 
 // streamWindow is how much of one list or watch the API server may send ahead of the decoder.
@@ -40,6 +41,7 @@ func NewClient(ctx context.Context, config *rest.Config, o client.Options) (clie
 		return rt
 	})
 	config.Wrap(pages.Bounded)
+	config.Wrap(retryafter.InSeconds)
 	var err error
 	if o.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("make the HTTP client: %w", err)

@@ -20,3 +20,27 @@ func Of(header http.Header, now time.Time, limit time.Duration) (wait time.Durat
 	}
 	return 0, false
 }
+
+// longest is the longest time in seconds that InSeconds passes on.
+const longest = time.Hour
+
+// InSeconds makes a transport whose responses say it in seconds, which is all that the library of the API server's
+// clients reads. A proxy before the API server may say a date.
+func InSeconds(next http.RoundTripper) http.RoundTripper { return inSeconds{next} }
+
+type inSeconds struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t inSeconds) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	if err != nil {
+		return response, err
+	}
+	if wait, advised := Of(response.Header, time.Now(), longest); advised {
+		response.Header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+	}
+	return response, nil
+}
+
+// WrappedRoundTripper is the transport below, for the library.
+func (t inSeconds) WrappedRoundTripper() http.RoundTripper { return t.next }

@@ -2,6 +2,8 @@ package retryafter_test
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"testing"
 	"time"
 
@@ -35,6 +37,32 @@ func TestOf(t *testing.T) {
 		got, is := retryafter.Of(http.Header{"Retry-After": {text}}, now, time.Hour)
 		if got != c.want || is != c.is {
 			t.Errorf("%s: %q is %s, %t, want %s, %t", c.reason, text, got, is, c.want, c.is)
+		}
+	}
+}
+
+// TestInSeconds: a date becomes seconds, and everything else stays.
+func TestInSeconds(t *testing.T) {
+	t.Parallel()
+	for advice, want := range map[string]*regexp.Regexp{
+		"":     regexp.MustCompile("^$"),
+		"7":    regexp.MustCompile("^7$"),
+		"soon": regexp.MustCompile("^soon$"),
+		time.Now().Add(20 * time.Minute).UTC().Format(http.TimeFormat): regexp.MustCompile("^1[12]..$"),
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", advice)
+			w.WriteHeader(http.StatusTooManyRequests)
+		}))
+		client := http.Client{Transport: retryafter.InSeconds(http.DefaultTransport)}
+		response, err := client.Get(server.URL)
+		server.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if got := response.Header.Get("Retry-After"); !want.MatchString(got) {
+			t.Errorf("%q is passed on as %q, want %s", advice, got, want)
 		}
 	}
 }

@@ -309,8 +309,11 @@ func (g Delivered) encode() string {
 			continue
 		}
 		notes = append(append(notes, ' '), n.name...)
-		if text, ok := n.at.(*string); ok {
-			notes = append(notes, *text...)
+		switch v := n.at.(type) {
+		case *string:
+			notes = append(notes, *v...)
+		case *time.Time:
+			notes = v.UTC().AppendFormat(notes, time.RFC3339Nano)
 		}
 	}
 	if g.Rest != "" {
@@ -355,13 +358,20 @@ func decodeDelivered(value json.RawMessage) (Delivered, error) {
 func (g *Delivered) readNote(word string) bool {
 	for _, n := range g.notes() {
 		value, found := strings.CutPrefix(word, n.name)
-		if text, ok := n.at.(*string); ok && found {
-			*text = value
-			return true
+		if !found {
+			continue
 		}
-		if flag, ok := n.at.(*bool); ok && found && value == "" {
-			*flag = true
+		switch v := n.at.(type) {
+		case *string:
+			*v = value
 			return true
+		case *time.Time:
+			return v.UnmarshalText([]byte(value)) == nil
+		case *bool:
+			if value == "" {
+				*v = true
+				return true
+			}
 		}
 	}
 	return false

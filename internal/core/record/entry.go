@@ -28,6 +28,9 @@ type Delivered struct {
 	Was string
 	// Due is the beginning of the current version, while that is another one.
 	Due string
+	// Waits is since when the due version has waited for other workloads, for the first time: a window that
+	// closed meanwhile doesn't begin the wait anew. It is zero before.
+	Waits time.Time
 	// RevertedTo is the revision that the workload was reverted to since, empty when it
 	// wasn't.
 	RevertedTo string
@@ -78,11 +81,12 @@ func (g Delivered) HadBefore(v fingerprint.Version, revisions []timeline.Revisio
 
 // notes is the table of notes on a version, in the written order: a word and its value, or a
 // word alone. A new note is one row.
-func (g *Delivered) notes() [10]part {
+func (g *Delivered) notes() [11]part {
 	return [...]part{
 		{"from:", (*string)(&g.From)},
 		{"was:", &g.Was},
 		{"due:", &g.Due},
+		{"waits:", &g.Waits},
 		{"back:", &g.RevertedTo},
 		{"awaits", &g.Awaits},
 		{"sealed", &g.Sealed},

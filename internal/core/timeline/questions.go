@@ -66,19 +66,19 @@ func (t Timeline) MayHaveLoadedAnother() bool {
 // then has loaded another version than the one on record. Only times show that.
 func (t Timeline) isOnRecord() bool {
 	written := t.Input.WrittenAt
-	return t.IsUnwatched() && !t.isInGap() && !written.IsZero() && (!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf))
+	return t.IsUnwatched() && !t.IsInGap() && !written.IsZero() && (!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf))
 }
 
 // RolledOutUnaccounted reports whether another writer's rollout has begun that the record
 // doesn't take into account.
 func (t Timeline) RolledOutUnaccounted() bool {
-	return (t.Record.Unaccounted || t.isInGap()) && !t.Workload.Unrevised
+	return (t.Record.Unaccounted || t.IsInGap()) && !t.Workload.Unrevised
 }
 
-// isInGap reports whether the template was perhaps written in a gap of the input's watch, before the last write
+// IsInGap reports whether the template was perhaps written in a gap of the input's watch, before the last write
 // of the gap. Each kind is listed separately, so the record may list the template with the content from before
 // the gap.
-func (t Timeline) isInGap() bool {
+func (t Timeline) IsInGap() bool {
 	missed, template := t.Input.Missed, t.Workload.Template
 	return missed != Bounds{} && !template.After(missed) && !missed.After(template)
 }

@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -120,7 +122,7 @@ func TestHistoryOfACanary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := fake.NewClientBuilder().WithObjects(tc.canary.objects()...).WithReturnManagedFields().Build()
+			c := fake.NewClientBuilder().WithScheme(ownScheme(t)).WithObjects(tc.canary.objects()...).WithReturnManagedFields().Build()
 			r := ask.Reader{Client: c, Now: time.Now}
 			h, err := r.History(t.Context(), kube.Rollout(), client.ObjectKey{Namespace: "shop", Name: "web"})
 			if err != nil {
@@ -140,4 +142,14 @@ func TestHistoryOfACanary(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ownScheme is a scheme of this test alone: the client adds the kinds to it that it reads.
+func ownScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
 }

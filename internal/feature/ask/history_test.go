@@ -311,6 +311,23 @@ func TestHistoryOf(t *testing.T) {
 				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
+		"OneWentBack": {
+			"the content of one source went back, and the other one is as it was: no turn before shows both",
+			ask.Past{Workload: workload(deployment, time.Time{}), Authors: writtenBy(wrote{"helm", metav1.ManagedFieldsOperationUpdate, 50, image}), Revisions: []lineage.Past{
+				revision("a", 1, 1, template("configmap/app~1111111111,secret/db~1111111111", "app:1", "")),
+				revision("b", 2, 2, template("configmap/app~2222222222,secret/db~1111111111", "app:1", "")),
+				revision("c", 3, 3, template("configmap/app~2222222222,secret/db~2222222222", "app:1", "")),
+				revision("d", 4, 4, template("configmap/app~1111111111,secret/db~2222222222", "app:1", "")),
+				current(revision("e", 5, 50, template("configmap/app~1111111111,secret/db~2222222222", "app:2", ""))),
+			}},
+			[]turn{
+				{5, 50, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, "helm"},
+				{4, 4, "", []ask.Change{change("2222222222", "1111111111")}, ask.ByLockstep},
+				{3, 3, "", []ask.Change{{What: "secret/db", From: "1111111111", To: "2222222222"}}, ask.ByLockstep},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
+				{1, 1, "first", nil, ask.ByUnknown},
+			},
+		},
 		"RolledBackLongAgo": {
 			"helm rolled back, and later wrote the number of replicas: nothing tells when the revision became current again",
 			ask.Past{

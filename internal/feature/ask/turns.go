@@ -2,6 +2,7 @@ package ask
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -200,8 +201,8 @@ func (p *Past) author(all []turn, i int) (kube.Author, bool) {
 	return author, proven && !isBefore && (!author.Applied || !isAfter)
 }
 
-// beganByLockstep reports whether an earlier turn is a rollout by Lockstep alone: its revision was created in it, shows a
-// digest that no turn before it shows, and differs only in what Lockstep writes together with digests. Only Lockstep writes
+// beganByLockstep reports whether an earlier turn is a rollout by Lockstep alone: its revision was created in it, shows
+// digests that no turn before it shows together, and differs only in what Lockstep writes with them. Only Lockstep writes
 // digests. Another writer's change carries those of its own turn along, and an undo or a copied manifest brings back those
 // of an earlier one.
 func beganByLockstep(all []turn, i int) bool {
@@ -209,8 +210,8 @@ func beganByLockstep(all []turn, i int) bool {
 	if _, known := templateBefore(all, i); i == 0 || !known || t.Started == nil {
 		return false
 	}
-	isNew := func(id input.ID) bool {
-		return !slices.ContainsFunc(all[:i], func(earlier turn) bool { return earlier.shown[id].Digest == t.shown[id].Digest })
+	if slices.ContainsFunc(all[:i], func(earlier turn) bool { return maps.Equal(earlier.shown, t.shown) }) {
+		return false
 	}
 	wrote := false
 	for _, c := range t.Changed {
@@ -221,7 +222,7 @@ func beganByLockstep(all []turn, i int) bool {
 		case id.Kind == input.KindImage && !isPinned(c.To, t.shown[id]):
 			return false
 		}
-		wrote = wrote || c.To != "" && isNew(id)
+		wrote = wrote || c.To != ""
 	}
 	return wrote
 }

@@ -52,6 +52,7 @@ type Inputs struct {
 	// take a millisecond each, and without the bound they would take every processor for as
 	// long as a tenant likes.
 	matching chan struct{}
+	gaps     gaps
 }
 
 // New makes the inputs.
@@ -95,6 +96,9 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 				return input.Assessment{}, err
 			}
 			v = Decide(o)
+		}
+		if o.Timeline.IsInGap() && o.Timeline.Loaded() == timeline.Yes {
+			i.gaps.check(w.Key, ref.Source, source.Missed)
 		}
 		f := finding(ref, o, v, source, intent.Quiet)
 		f.Change = i.change(source)
@@ -141,7 +145,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		o.Delivered = source.Content.Rebase(o.Delivered, ref.Keys)
 		o.Timeline.Input = timeline.Input{
 			Created: source.Created, WrittenAt: source.ContentWrittenAt,
-			Content: source.ContentWritten, Missed: source.Missed, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
+			Content: source.ContentWritten, Missed: i.gaps.left(w.Key, ref.Source, source.Missed), Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
 			Mounted: ref.Volume, Sealed: source.Immutable,
 		}
 		if o.isOlderThanRecord() {
@@ -384,5 +388,5 @@ func (i *Inputs) ownSettings(namespace string, id input.ID, entry record.Entry) 
 	return settings.Source{}
 }
 
-// Drop has nothing to forget.
-func (i *Inputs) Drop(kube.Key) {}
+// Drop forgets what was checked.
+func (i *Inputs) Drop(key kube.Key) { i.gaps.drop(key) }

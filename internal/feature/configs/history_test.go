@@ -292,3 +292,39 @@ func TestAssessFailsWhenHistoryCannotBeRead(t *testing.T) {
 		t.Errorf("error %v: what cannot be found out must not be guessed", err)
 	}
 }
+
+// TestAssessGapOnce: in a gap of the watches, the template was written and the source, which has its earlier content
+// again. The pods tell which one they have loaded, and are asked until they say the present one.
+func TestAssessGapOnce(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	w, s, e := web(), source(app, "1"), given(map[input.ID]string{app: "1"})
+	w.TemplateWritten, w.Status.Observed, w.Target.Generation = timeline.Bounds{Min: 41, Max: 60}, true, 2
+	s.ContentWritten, s.Missed, s.ContentWrittenAt = timeline.Bounds{Max: 70}, timeline.Bounds{Min: 41, Max: 70}, at(30)
+	e.Template, e.AsOf = record.Template{Generation: 2, Sum: w.Template().Sum}, at(40)
+	before := pods.Starts{Asked: true, Created: at(20), Accepted: at(20), Started: at(21), Version: 65}
+	after := pods.Starts{Asked: true, Created: at(40), Accepted: at(40), Started: at(41), Version: 75}
+	h := &history{revisions: []timeline.Revision{{Created: at(20), Written: 61, Number: 2, Current: true}}}
+	all := inputs(clusterOf(s))
+	for _, step := range []struct {
+		reason string
+		starts pods.Starts
+		want   input.Reason
+		pods   int
+	}{
+		{"they have loaded another one", before, input.Changed, 1},
+		{"they still run it", before, input.Changed, 2},
+		{"they were replaced", after, input.InStep, 3},
+		{"that is known", before, input.InStep, 3},
+	} {
+		h.starts = step.starts
+		got, err := all.Assess(t.Context(), w, reload("auto"), e, h.ask)
+		if err != nil || got.Findings[0].Reason != step.want || h.pods != step.pods {
+			t.Errorf("%s: %+v after %d questions about pods, %v; want %s after %d", step.reason, got.Findings, h.pods, err, step.want, step.pods)
+		}
+	}
+	all.Drop(w.Key)
+	if got, err := all.Assess(t.Context(), w, reload("auto"), e, h.ask); err != nil || got.Findings[0].Reason != input.Changed {
+		t.Errorf("the next workload of that name is asked anew: %+v, %v", got.Findings, err)
+	}
+}

@@ -283,6 +283,11 @@ func TestDecide(t *testing.T) {
 		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
 		"AsRoot":   {"the value is named", func(f *doctor.Facts) { f.Workloads.AsRoot = []string{"pod/web-1 in namespace shop: container web"} }, doctor.Pods, doctor.Warning, []string{"1 container cannot start", "pod/web-1 in namespace shop: container web", "podSecurityContext and securityContext to null"}},
 		"Unprobed": {"it is named, and counted among the followed", func(f *doctor.Facts) { f.Workloads.All[0].Unprobed = true }, doctor.Probes, doctor.Warning, []string{"1 of 1 followed workload without a readiness probe", "deployment/web in namespace shop", "add a readiness probe"}},
+		"UnprobedLender": {"a Rollout uses the template of a Deployment that nobody follows", func(f *doctor.Facts) {
+			lender, canary := workload(map[string]string{settings.Reload: "never"}), workload(map[string]string{settings.Reload: "auto"})
+			lender.Unprobed, canary.Name, canary.Lender = true, "rollout/web", lender.String()
+			f.Workloads.All = []doctor.Workload{lender, canary}
+		}, doctor.Probes, doctor.Warning, []string{"1 of 1 followed workload without a readiness probe", "rollout/web in namespace shop"}},
 		"UnprobedAside": {"nobody asks to follow it", func(f *doctor.Facts) {
 			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "never"})
 			f.Workloads.All[0].Unprobed = true

@@ -218,6 +218,8 @@ type Workload struct {
 	RolledOutBy string
 	// Unprobed is true when it keeps pods running of which no container has a readiness probe.
 	Unprobed bool
+	// Lender is the workload whose template it uses, empty when it has its own.
+	Lender string
 }
 
 // time is the present by the API server's clock, if known.

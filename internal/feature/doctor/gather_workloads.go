@@ -127,7 +127,9 @@ func workloadOf(kind kube.Kind, o client.Object, words settings.Vocabulary, name
 		w.Review.Containers = append(w.Review.Containers, container.Name)
 	}
 	w.Unprobed = !kind.StartsPods() && isUnprobed(template.Spec.Containers)
-	w.Review.Partial = kind.Lender(read) != kube.Key{}
+	if lender := kind.Lender(read); lender != (kube.Key{}) {
+		w.Review.Partial, w.Lender = true, lender.String()
+	}
 	return w, true
 }
 

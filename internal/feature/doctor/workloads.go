@@ -218,13 +218,16 @@ func checkProbes(f Facts) Check {
 	if len(f.Workloads.Errs) > 0 && len(f.Workloads.All) == 0 {
 		return unread(Probes, f.Workloads.Errs[0])
 	}
-	c, followed := ok(Probes, ""), 0
+	c, followed, unprobed := ok(Probes, ""), 0, map[string]bool{}
+	for _, w := range f.Workloads.All {
+		unprobed[w.String()] = w.Unprobed
+	}
 	for _, w := range f.Workloads.All {
 		if !w.isFollowed() && len(w.Intent.Images) == 0 {
 			continue
 		}
 		followed++
-		if w.Unprobed {
+		if w.Unprobed || unprobed[w.Lender] {
 			c.Details = append(c.Details, w.String())
 		}
 	}

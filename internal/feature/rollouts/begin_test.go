@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -328,4 +329,28 @@ func TestHoldBehindQuietWindow(t *testing.T) {
 		t.Fatalf("the first is on record with %s, which isn't what this test is about", a)
 	}
 	c.expect(t, "a user has to act before the first begins", 1)
+}
+
+// TestReadySince: a workload that has waited for others with this version goes on waiting, whatever was in its own
+// way meanwhile.
+func TestReadySince(t *testing.T) {
+	t.Parallel()
+	f := due(app, time.Hour)
+	for name, tc := range map[string]struct {
+		reason  string
+		given   record.Delivered
+		decided input.Reason
+		want    time.Time
+	}{
+		"Never":   {"it can begin since now", record.Delivered{Due: f.Current.Short()}, input.AwaitsWindow, now},
+		"Waits":   {"it is on record", record.Delivered{Due: f.Current.Short(), Waits: ago(time.Minute)}, input.AwaitsTurn, ago(time.Minute)},
+		"Window":  {"its window closed and opened again", record.Delivered{Due: f.Current.Short(), Waits: ago(time.Hour)}, input.AwaitsWindow, ago(time.Hour)},
+		"Another": {"that was with another version", record.Delivered{Due: "another", Waits: ago(time.Hour)}, input.AwaitsTurn, now},
+		"Future":  {"a clock was wrong", record.Delivered{Due: f.Current.Short(), Waits: now.Add(time.Hour)}, input.AwaitsTurn, now},
+	} {
+		in := Observation{Now: now, Entry: record.Entry{Inputs: map[input.ID]record.Delivered{app: tc.given}, Decision: record.NewDecision(tc.decided, "", ago(time.Second), time.Time{})}}
+		if got := in.readySince(f, 0); !got.Equal(tc.want) {
+			t.Errorf("%s (%s): since %s, want %s", name, tc.reason, got, tc.want)
+		}
+	}
 }

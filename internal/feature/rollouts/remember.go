@@ -159,15 +159,23 @@ func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, b
 		given.Take(given.Version.Unknown()) // a patch that isn't on record delivered another one
 	}
 	given.Shown = o.shown(f, given.Shown, known)
+	given.Due, given.Waits = o.due(e.Inputs[f.ID], f)
+	return given, known
+}
+
+// due is the version that stays due, and since when it has waited for other workloads.
+func (o outcome) due(before record.Delivered, f input.Finding) (version string, waits time.Time) {
 	switch {
 	case o.stillWaits:
-		given.Due = e.Inputs[f.ID].Due
-	case f.Standing == input.Due && !o.delivers(f):
-		given.Due = f.Current.Short()
-	default:
-		given.Due = ""
+		return before.Due, before.Waits
+	case f.Standing != input.Due || o.delivers(f):
+		return "", time.Time{}
+	case before.Due == f.Current.Short() && !before.Waits.IsZero():
+		return before.Due, before.Waits
+	case awaitsOthers(o.recorded.Reason):
+		waits = o.recorded.Since.UTC().Round(0) // entries are compared as written
 	}
-	return given, known
+	return f.Current.Short(), waits
 }
 
 // shown is the mark that our own template shows for the input.

@@ -21,6 +21,15 @@ func TestRemember(t *testing.T) {
 	old := record.Delivered{Version: v1, Shown: input.Tracked(v1.Short())}
 	behind := record.Delivered{Version: v1, Shown: input.Tracked(v1.Short()), Due: v2.Short()}
 	given := func(g record.Delivered) map[input.ID]record.Delivered { return map[input.ID]record.Delivered{app: g} }
+	awaiting := func(version string, since time.Time) record.Delivered {
+		return record.Delivered{Version: v1, Shown: input.Tracked(v1.Short()), Due: version, Waits: since.UTC()}
+	}
+	waits := func(why input.Reason) outcome {
+		return outcome{
+			decision: Decision{Verb: Wait, Reason: why, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)},
+			recorded: record.NewDecision(why, "", now, time.Time{}),
+		}
+	}
 	movedAt := now.Add(time.Second)
 	cases := map[string]struct {
 		reason   string
@@ -46,6 +55,36 @@ func TestRemember(t *testing.T) {
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Wait, Due: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(behind),
+		},
+		"Turn": {
+			reason:  "it waits for other workloads since now",
+			before:  given(behind),
+			outcome: waits(input.AwaitsTurn),
+			want:    given(awaiting(v2.Short(), now)),
+		},
+		"TurnBetweenWindows": {
+			reason:  "its window closed, and the wait for others goes on",
+			before:  given(awaiting(v2.Short(), ago(time.Hour))),
+			outcome: waits(input.AwaitsWindow),
+			want:    given(awaiting(v2.Short(), ago(time.Hour))),
+		},
+		"TurnAgain": {
+			reason:  "its window is open again",
+			before:  given(awaiting(v2.Short(), ago(time.Hour))),
+			outcome: waits(input.AwaitsFirst),
+			want:    given(awaiting(v2.Short(), ago(time.Hour))),
+		},
+		"TurnOfNext": {
+			reason:  "it waited with the version before",
+			before:  given(awaiting("another", ago(time.Hour))),
+			outcome: waits(input.AwaitsTurn),
+			want:    given(awaiting(v2.Short(), now)),
+		},
+		"TurnIsOver": {
+			reason:  "what was given waits no longer",
+			before:  given(awaiting(v2.Short(), ago(time.Hour))),
+			outcome: outcome{decision: Decision{Verb: RollOut, Delivered: true, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, rolledOut: kube.RolledOut{At: movedAt}},
+			want:    given(record.Delivered{Version: v2, Shown: input.Tracked(v2.Short())}), wantMove: movedAt,
 		},
 		"Rebased": {
 			reason: "the same version, measured in another way, keeps all that is noted of it",
@@ -196,7 +235,7 @@ func TestRemember(t *testing.T) {
 			kept := entry.Clone()
 			tc.outcome.kinds = []input.Kind{input.KindConfigMap, input.KindSecret}
 			got := remember(entry, tc.outcome)
-			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, Pending: record.Pending{PendingSince: tc.outcome.decision.PendingSince}, Coverage: record.Coverage{RolledOutAt: tc.wantMove}}
+			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, Pending: record.Pending{PendingSince: tc.outcome.decision.PendingSince}, Coverage: record.Coverage{RolledOutAt: tc.wantMove}, Decision: tc.outcome.recorded}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}

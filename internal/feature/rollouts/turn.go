@@ -66,12 +66,12 @@ func (in Observation) member(key kube.Key, f input.Finding, settle time.Duration
 	}
 }
 
-// readySince is since when nothing of the workload's own is in the way of its change. One that became
-// available a moment ago has to stay so for the settle time first.
+// readySince is since when nothing of the workload's own is in the way of its change, or was at first. One that
+// became available a moment ago has to stay so for the settle time first.
 func (in Observation) readySince(f input.Finding, settle time.Duration) time.Time {
 	at := in.Now
-	if told := in.told([]input.Finding{f}); awaitsOthers(told.Reason) && told.Since.Before(at) {
-		at = told.Since
+	if given := in.Entry.Inputs[f.ID]; given.Due == f.Current.Short() && !given.Waits.IsZero() && given.Waits.Before(at) {
+		at = given.Waits
 	}
 	if in.Turn.Able && !in.Turn.Healthy {
 		at = at.Add(settle)

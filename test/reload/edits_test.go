@@ -53,6 +53,66 @@ func TestEditsWhileAway(t *testing.T) {
 	}
 }
 
+// TestWritesThatLeaveNoTime: while the controller is down, pods load a content that times alone can't tell from the
+// present one: it went back, a key was removed from it, or it was made while pods waited for it. A later write of the
+// workload that leaves its template as it is doesn't change that.
+func TestWritesThatLeaveNoTime(t *testing.T) {
+	t.Parallel()
+	const (
+		one = "env: [{name: ONE, valueFrom: {configMapKeyRef: {name: app, key: key}}}]"
+		all = "envFrom: [{configMapRef: {name: app}}]"
+	)
+	pod := func(reads string) string { return "containers: [{name: app, image: app, " + reads + "}]" }
+	content := configMap("app", "key: one, more: one")
+	for name, c := range map[string]struct {
+		objects string
+		away    func(t *testing.T, s *stage)
+		want    int
+	}{
+		"Back": {content + deployment("web", auto, pod(one)), func(t *testing.T, s *stage) {
+			t.Helper()
+			s.change(t, "configmap/app", "{data: {key: two}}")
+			s.change(t, web, "{spec: {template: {metadata: {annotations: {edited: by hand}}}}}")
+			s.awaitObserved(t, web)
+			s.startPods(t, "web")
+			s.awaitLaterSecond(t)
+			s.change(t, "configmap/app", "{data: {key: one}}")
+		}, 2},
+		"Cut": {content + deployment("web", auto, pod(one)), func(t *testing.T, s *stage) {
+			t.Helper()
+			s.change(t, web, "{spec: {template: {spec: {"+pod(all)+"}}}}")
+			s.awaitObserved(t, web)
+			s.startPods(t, "web")
+			s.awaitLaterSecond(t)
+			s.change(t, "configmap/app", "{data: {more: null}}")
+		}, 2},
+		"Arrived": {deployment("web", auto, pod(all)), func(t *testing.T, s *stage) {
+			t.Helper()
+			s.make(t, content)
+			s.awaitLaterSecond(t)
+			s.startPods(t, "web")
+			s.awaitLaterSecond(t)
+			s.change(t, "configmap/app", "{data: {more: null}}")
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, c.objects)
+			s.change(t, web, "{spec: {replicas: 1}}")
+			s.awaitObserved(t, web)
+			process := s.runProcess(t)
+			s.awaitKnown(t, deploy, "web", "configmap/app")
+			kill(t, process)
+			c.away(t, s)
+			s.awaitLaterSecond(t)
+			s.change(t, web, "{metadata: {labels: {touched: later}}}")
+			s.run(t)
+			s.awaitRollouts(t, web, c.want)
+			s.checkRollouts(t, "pods have loaded another content", c.want, web)
+		})
+	}
+}
+
 // startPods does what a kubelet does with the pods of a Deployment: they start now. No node has them, so
 // that no other kubelet does.
 func (s *stage) startPods(t testing.TB, name string) {

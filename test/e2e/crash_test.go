@@ -6,6 +6,9 @@ import (
 	"syscall"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -123,6 +126,9 @@ func TestKilledBetweenPatchAndRecordThenContentGoesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, _, c := accountable(t, "--quiet", testkit.Quiet)
+			if err := w.Client.Patch(t.Context(), w.Deployment(t, testkit.Web), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`))); err != nil {
+				t.Fatal(err)
+			}
 			before := ""
 			if first != "1" {
 				w.SetConfig(t, "app", "key", first)
@@ -133,6 +139,8 @@ func TestKilledBetweenPatchAndRecordThenContentGoesBack(t *testing.T) {
 			c.forbidRecord(t)
 			w.SetConfig(t, "app", "key", "3")
 			unwritten := w.AwaitRollout(t, testkit.Web, before)
+			w.Revisions(t, testkit.Web)
+			w.StartPods(t, testkit.Web)
 			c.kill(t)
 			w.SetConfig(t, "app", "key", first)
 

@@ -3,12 +3,6 @@ package reload_test
 import (
 	"fmt"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/lockstep-dev/lockstep/internal/labtest"
-	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // TestEditsWhileAway: while the controller is down, a rollout makes a workload use another key, one
@@ -38,7 +32,7 @@ func TestEditsWhileAway(t *testing.T) {
 			kill(t, c)
 			s.change(t, web, "{spec: {replicas: 1, template: {spec: {"+pod(edit.env)+"}}}}") // the only pod is one of this template
 			s.awaitObserved(t, web)
-			s.startPods(t, "web")
+			s.StartPods(t, "web")
 			s.awaitLaterSecond(t)
 			s.change(t, edit.source, "{data: {key: two, more: two}}")
 			s.awaitLaterSecond(t)
@@ -74,7 +68,7 @@ func TestWritesThatLeaveNoTime(t *testing.T) {
 			s.change(t, "configmap/app", "{data: {key: two}}")
 			s.change(t, web, "{spec: {template: {metadata: {annotations: {edited: by hand}}}}}")
 			s.awaitObserved(t, web)
-			s.startPods(t, "web")
+			s.StartPods(t, "web")
 			s.awaitLaterSecond(t)
 			s.change(t, "configmap/app", "{data: {key: one}}")
 		}, 2},
@@ -82,7 +76,7 @@ func TestWritesThatLeaveNoTime(t *testing.T) {
 			t.Helper()
 			s.change(t, web, "{spec: {template: {spec: {"+pod(all)+"}}}}")
 			s.awaitObserved(t, web)
-			s.startPods(t, "web")
+			s.StartPods(t, "web")
 			s.awaitLaterSecond(t)
 			s.change(t, "configmap/app", "{data: {more: null}}")
 		}, 2},
@@ -90,7 +84,7 @@ func TestWritesThatLeaveNoTime(t *testing.T) {
 			t.Helper()
 			s.make(t, content)
 			s.awaitLaterSecond(t)
-			s.startPods(t, "web")
+			s.StartPods(t, "web")
 			s.awaitLaterSecond(t)
 			s.change(t, "configmap/app", "{data: {more: null}}")
 		}, 1},
@@ -111,24 +105,4 @@ func TestWritesThatLeaveNoTime(t *testing.T) {
 			s.checkRollouts(t, "pods have loaded another content", c.want, web)
 		})
 	}
-}
-
-// startPods does what a kubelet does with the pods of a Deployment: they start now. No node has them, so
-// that no other kubelet does.
-func (s *stage) startPods(t testing.TB, name string) {
-	t.Helper()
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		all := &corev1.PodList{}
-		if err := s.Client.List(t.Context(), all, client.InNamespace(s.Namespace), client.MatchingLabels{"app": name}); err != nil {
-			return false, err.Error()
-		}
-		for _, pod := range all.Items {
-			pod.Status.StartTime = &pod.CreationTimestamp
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: pod.CreationTimestamp}}}}
-			if err := s.Client.Status().Update(t.Context(), &pod); err != nil {
-				return false, err.Error()
-			}
-		}
-		return len(all.Items) > 0, name + " doesn't have pods"
-	})
 }

@@ -40,7 +40,7 @@ func TestRestore(t *testing.T) {
 			}
 
 			s.change(t, web, "{spec: {replicas: 1}}")
-			s.startPods(t, "web") // of the last template, which is that of the newest content
+			s.StartPods(t, "web") // of the last template, which is that of the newest content
 			s.awaitLaterSecond(t)
 			s.restore(t, backup)
 			s.awaitObserved(t, web)

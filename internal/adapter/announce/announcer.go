@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
 	"github.com/lockstep-dev/lockstep/internal/core/crowd"
 )
 
@@ -60,6 +61,8 @@ type Announcer struct {
 
 // NewAnnouncer makes an announcer that reports under the given name. It doesn't write until Run.
 func NewAnnouncer(config *rest.Config, reporter string, r prometheus.Registerer) (*Announcer, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(retryafter.InSeconds)
 	c, err := typedeventsv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make the client for events: %w", err)

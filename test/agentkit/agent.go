@@ -13,7 +13,7 @@ import (
 
 // Patience bounds every wait for something that must happen. It is long because a slow
 // machine is not a wrong program.
-const Patience = 3 * time.Minute
+const Patience = 5 * time.Minute
 
 // Agent is a running agent with the places where a test can observe it.
 type Agent struct {

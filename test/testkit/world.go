@@ -26,7 +26,7 @@ import (
 
 // Patience bounds every wait for an expected event. It is long because tests share two cores
 // with each other; a passing test never waits that long.
-const Patience = 3 * time.Minute
+const Patience = 5 * time.Minute
 
 // World is a namespace for an application and one for its controller.
 type World struct {

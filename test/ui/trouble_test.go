@@ -35,7 +35,6 @@ func TestClusterGoesAway(t *testing.T) {
 	}
 	line.Cut()
 	for _, v := range pages {
-		v.cut = true
 		v.Until(`document.body.classList.contains("gone")`)
 		v.AwaitText("The cluster doesn't answer", testkit.Web) // what was known stays
 	}

@@ -187,9 +187,16 @@ func (o Observation) needsPods(v Verdict) bool {
 }
 
 // requiredArrived: the pods waited for it. If it may have had other content before, their starts show
-// which one they loaded.
+// which one they loaded, but not before the workload's controller has acted on the template.
 func requiredArrived(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.Arrived}, o.waitedFor() && (o.Timeline.Input.New || o.Timeline.Loaded() == timeline.Yes)
+	loaded := o.Timeline.Loaded()
+	switch {
+	case !o.waitedFor():
+		return Verdict{}, false
+	case loaded == timeline.Unknown && o.Unobserved && !o.Timeline.Input.New:
+		return Verdict{input.Settled, input.GenerationNotObserved}, true
+	}
+	return Verdict{input.Record, input.Arrived}, o.Timeline.Input.New || loaded == timeline.Yes
 }
 
 // waitedFor reports whether the pods on record could not start without the source.

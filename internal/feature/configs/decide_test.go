@@ -372,6 +372,16 @@ func decideCases() map[string]decideCase {
 			seen{Given: absent, Current: v1, Required: true, Content: upTo(50), Template: exactly(40), Created: at(1), WrittenAt: at(1)},
 			due,
 		},
+		"RequiredArrivedUnobserved": {
+			"pods of the new template don't exist yet, and those before it may have waited",
+			seen{Given: absent, Current: v1, Required: true, Unobserved: true, Content: upTo(50), Template: exactly(40)},
+			settled(input.GenerationNotObserved),
+		},
+		"RequiredArrivedNewUnobserved": {
+			"whichever pods there are, they waited",
+			seen{Given: absent, Current: v1, Required: true, New: true, Unobserved: true, Content: exactly(50), Template: exactly(40)},
+			recorded(input.Arrived),
+		},
 		"OptionalArrived": {
 			"the pods run without it and must be told",
 			seen{Given: absent, Current: v1, Content: exactly(50), Template: exactly(40)},

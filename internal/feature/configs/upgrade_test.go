@@ -53,7 +53,7 @@ func TestUpgradeOfTheAlgorithm(t *testing.T) {
 			s := source(db, "")
 			s.Content = secretOf("1")
 			w := web()
-			w.Refs = []podrefs.Ref{{Source: db, Keys: all}}
+			w.Refs, w.Status.Observed = []podrefs.Ref{{Source: db, Keys: all}}, true
 			w.Shown = input.Shown{db: tc.shown}
 			e := record.Entry{Inputs: map[input.ID]record.Delivered{db: tc.given}, Eviction: record.Eviction{For: tc.evictFor}, Coverage: record.Coverage{RolledOutAt: at(30), Template: record.Template{Sum: "x"}}}
 			got, err := inputs(secrets{clusterOf(s)}).Assess(t.Context(), w, reload("auto"), e, (&history{revisions: tc.revisions}).ask)

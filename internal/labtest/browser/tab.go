@@ -19,7 +19,7 @@ import (
 
 // patience bounds every wait for a page. It is long because tests share two cores with each
 // other; a passing test never waits that long.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // Tab is a tab of the shared browser, and what has happened in it.
 type Tab struct {

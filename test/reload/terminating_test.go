@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,6 +71,10 @@ func TestNamespaceThatDoesNotEnd(t *testing.T) {
 
 	for _, ref := range kept {
 		stuck.change(t, ref, release)
+		o := blank(t, ref)
+		if err := other.Client.Get(t.Context(), client.ObjectKey{Namespace: stuck.Namespace, Name: o.GetName()}, o); !apierrors.IsNotFound(err) {
+			t.Errorf("%s doesn't end: error %v", ref, err)
+		}
 	}
 	other.change(t, "configmap/app", "{data: {key: last}}")
 	other.awaitRollouts(t, web, 4)

@@ -189,14 +189,11 @@ func (o Observation) needsPods(v Verdict) bool {
 // requiredArrived: the pods waited for it. If it may have had other content before, their starts show
 // which one they loaded, but not before the workload's controller has acted on the template.
 func requiredArrived(o Observation) (Verdict, bool) {
-	loaded := o.Timeline.Loaded()
-	switch {
-	case !o.waitedFor():
-		return Verdict{}, false
-	case loaded == timeline.Unknown && o.Unobserved && !o.Timeline.Input.New:
-		return Verdict{input.Settled, input.GenerationNotObserved}, true
+	arrived := o.Timeline.Input.New || o.Timeline.Loaded() == timeline.Yes
+	if !arrived && o.Unobserved {
+		return Verdict{input.Settled, input.GenerationNotObserved}, o.waitedFor()
 	}
-	return Verdict{input.Record, input.Arrived}, o.Timeline.Input.New || loaded == timeline.Yes
+	return Verdict{input.Record, input.Arrived}, arrived && o.waitedFor()
 }
 
 // waitedFor reports whether the pods on record could not start without the source.

@@ -62,7 +62,7 @@ func (p *Tab) follow() {
 				return
 			}
 			if m.IsException() || m.Type == "error" || m.Type == "warning" || m.Source != "" {
-				p.note(m.Source + " " + m.String())
+				p.note(m.Source + " " + m.String() + " " + m.URL)
 			}
 		}
 	}()

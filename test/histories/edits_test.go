@@ -332,7 +332,7 @@ func (e *editor) deletePod(ctx context.Context, which int) error {
 	if err := e.client.List(ctx, list, client.InNamespace(e.namespace)); err != nil || len(list.Items) == 0 {
 		return err
 	}
-	return e.client.Delete(ctx, &list.Items[which%len(list.Items)])
+	return client.IgnoreNotFound(e.client.Delete(ctx, &list.Items[which%len(list.Items)])) // a rollout may be faster
 }
 
 // followedOf is what matters of a workload to its pods.

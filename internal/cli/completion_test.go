@@ -10,7 +10,7 @@ import (
 )
 
 // fewTries is how often a test repeats a command whose answer came too late for a user.
-const fewTries = 4
+const fewTries = 14
 
 // kubeconfig is a file whose context has the namespace of the shop.
 func (s shop) kubeconfig(t *testing.T) string {

@@ -9,7 +9,7 @@ import (
 )
 
 // namespaceTimeout bounds the wait for a namespace's service account.
-const namespaceTimeout = 2 * time.Minute
+const namespaceTimeout = 5 * time.Minute
 
 // Namespace creates a namespace for one test, in which pods can be created at
 // once, and returns its name. It is deleted, without waiting, when the test ends.

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -173,7 +174,8 @@ func (w *editsOnPlane) run(pod *corev1.Pod) {
 		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}})
 	}
 	pod.ResourceVersion = "" // its controller may have written it
-	if err := client.IgnoreNotFound(w.Client.Status().Update(w.t.Context(), pod)); err != nil {
+	err := w.Client.Status().Update(w.t.Context(), pod)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a StatefulSet has made another pod of that name
 		w.t.Fatal(err)
 	}
 }

@@ -140,7 +140,7 @@ func TestNotificationAtAReplica(t *testing.T) {
 	first := g.push(t, "app:1.0", "one")
 	g.make(t, deployment("web", g.wants("app", "app:1.*"), g.runs("app:1.0")))
 	addresses := []string{freeAddress(t), freeAddress(t)}
-	election := []string{"--leader-elect=true", "--lease-duration", "20s"}
+	election := []string{"--leader-elect=true", "--lease-duration", "1m"}
 	leader := g.open(t, append(webhookFlags(t, addresses[0]), election...)...)
 	g.awaitImage(t, web, "app", first)
 	inprocess.StartController(t, g.World, append(append(g.flags, webhookFlags(t, addresses[1])...), election...)...)

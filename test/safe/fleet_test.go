@@ -130,11 +130,12 @@ func (f *fleet) note(d *appsv1.Deployment) {
 	}
 }
 
-// onRollout sets what is called at each rollout.
+// onRollout sets what is called now, and at each rollout.
 func (f *fleet) onRollout(began func(count int)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.began = began
+	began(f.sum())
 }
 
 func (f *fleet) judge(name, version string, before, next sight) {

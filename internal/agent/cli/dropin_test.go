@@ -301,6 +301,7 @@ func TestK8sSidecar(t *testing.T) {
 // k8sSidecar runs the agent with the environment of kiwigrid's sidecar.
 func k8sSidecar(t *testing.T, c *cluster, root string, env ...string) *agentkit.Agent {
 	t.Helper()
+	labtest.Story(t, "TestK8sSidecar")
 	port := agentkit.FreePort(t)
 	call := agentkit.Call{Args: []string{"k8s-sidecar"}, Env: sidecarEnv(c, root, port, env)}
 	return agentkit.New(t, agentkit.InProcess(t, call), root, "127.0.0.1:"+port)
@@ -309,6 +310,7 @@ func k8sSidecar(t *testing.T, c *cluster, root string, env ...string) *agentkit.
 // startK8sSidecar starts the built program with that environment.
 func startK8sSidecar(t *testing.T, c *cluster, root string, env ...string) *agentkit.Agent {
 	t.Helper()
+	labtest.Story(t, "TestK8sSidecar")
 	port := agentkit.FreePort(t)
 	command := labtest.Command{Path: agentkit.Program(t), Args: []string{"k8s-sidecar"}, Env: sidecarEnv(c, root, port, env)}
 	return agentkit.New(t, labtest.StartCommand(t, command), root, "127.0.0.1:"+port)

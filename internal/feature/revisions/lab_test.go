@@ -29,7 +29,7 @@ import (
 )
 
 // patience bounds every wait for an expected event. A passing test never waits that long.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // lab is one test's part of the shared control plane.
 type lab struct {

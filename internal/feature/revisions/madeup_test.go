@@ -71,7 +71,7 @@ func TestAMadeUpKind(t *testing.T) {
 
 	cached := func() *kube.Workload {
 		var w *kube.Workload
-		labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+		labtest.Eventually(t, patience, func() (bool, string) {
 			var ok bool
 			w, ok = cache.Workload(key)
 			return ok && w.ResourceVersion == c.read().GetResourceVersion(), fmt.Sprintf("the cache has %+v", w)
@@ -108,7 +108,7 @@ func TestAMadeUpKind(t *testing.T) {
 	if err := c.admin.Patch(t.Context(), change, client.MergeFrom(c.get(cm))); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		users := watch.Users(ownership.ObjectKey{Namespace: c.namespace, Source: cm})
 		return len(users) == 1 && users[0].String() == "ReplicaSet/web-7", fmt.Sprint("users ", users)
 	})

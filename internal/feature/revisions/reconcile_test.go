@@ -121,7 +121,7 @@ func (l *loop) revisioned(id input.ID) {
 // until reconciles what the cluster brings until check is content.
 func (l *loop) until(check func() bool) {
 	l.t.Helper()
-	deadline := time.After(3 * time.Minute)
+	deadline := time.After(patience)
 	for {
 		select {
 		case key := <-l.fed:
@@ -331,7 +331,7 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 	l.until(func() bool { return true })
 	l.now = l.now.Add(revisions.DefaultOptions().Grace + time.Minute)
 	l.wire.hangUp(http.StatusForbidden)
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		unreadable := l.ownership.UnreadableKinds(l.namespace)
 		return len(unreadable) == 4, fmt.Sprint("unreadable for ", unreadable)
 	})
@@ -340,7 +340,7 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 		t.Fatalf("result %v, error %v, events %v", result, err, l.events)
 	}
 	l.wire.hangUp(0)
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		unreadable := l.ownership.UnreadableKinds(l.namespace)
 		return len(unreadable) == 0, fmt.Sprint("unreadable for ", unreadable)
 	})
@@ -418,14 +418,14 @@ func TestARevisionTooLargeToKnow(t *testing.T) {
 	l.deployment(many...)
 	l.settled()
 	l.revisioned(many[0])
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		large := l.ownership.TooLarge(l.namespace)
 		return len(large) == 1 && strings.HasPrefix(large[0].Name, "web-"), fmt.Sprint("too large: ", large)
 	})
 	if users := l.ownership.Users(l.objectKey(many[0])); len(users) != 0 {
 		t.Errorf("%d users are kept, want none", len(users))
 	}
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		l.reconcile(l.objectKey(many[0]))
 		return len(l.events) == 1, fmt.Sprintf("events %q", l.events)
 	})
@@ -439,7 +439,7 @@ func TestARevisionTooLargeToKnow(t *testing.T) {
 	if err := l.admin.Delete(t.Context(), &d, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		large := l.ownership.TooLarge(l.namespace)
 		return len(large) == 0, fmt.Sprint("too large: ", large)
 	})

@@ -107,6 +107,7 @@ func TestAnswersOfRegistries(t *testing.T) {
 // TestReadiness: a permission that is missing is named, and the process is not ready without it.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
+	labtest.In(t, labtest.TierAll)
 	w := testkit.NewWorld(t)
 	account := labtest.NewAccount(t, w.Cluster, w.Own)
 	r := labtest.StartCommand(t, labtest.Command{

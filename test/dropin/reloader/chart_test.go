@@ -74,6 +74,7 @@ func installations() map[string]installation {
 // their own and run one after the other.
 func TestChart(t *testing.T) {
 	t.Parallel()
+	labtest.Story(t, "TestDefaults")
 	for name, i := range installations() {
 		if i.selects {
 			t.Run(name, func(t *testing.T) {

@@ -212,6 +212,22 @@ func foundEdits() map[string]histories.History {
 		// decision ended in a panic.
 		"ListedAndRemoved": join(edit(histories.Action{Verb: histories.List, Revision: 3}), do(histories.Rollout), of(db, histories.Remove), edit(histories.Action{Verb: histories.RemoveReference, Revision: 1})),
 	}
+	const app, extra = "configmap/app", "configmap/extra"
+	later := do(histories.Later)
+	backTo := edit(histories.Action{Verb: back, Source: app, Key: "a"})
+	// A version that no rollout on record has delivered counted as delivered.
+	// Our own patch, not on record yet, while pods are replaced by hand:
+	all["ByHandAndKilled"] = join(do(histories.ByHand), settle(), do(histories.KillAfterPatch), changed(app), later, end)
+	// A required source that was deleted and made again after pods had started with it:
+	all["MadeAgain"] = join(do(histories.Yield), reference(extra, "a"), later, of(extra, histories.Remove), changed(extra), end)
+	all["WaitedForAndMadeAgain"] = join(of(extra, histories.Remove), settle(), reference(extra, ""), settle(), do(histories.Yield), changed(extra), later, of(extra, histories.Remove), changed(extra), end)
+	// A rollout before a pause that no watch saw begin:
+	all["SourceAddedBeforeAPause"] = join(do(histories.Kill), reference(extra, "a"), do(histories.Later, histories.Pause), changed(extra), do(histories.Start), settle(), do(histories.Resume))
+	all["BackBeforeAPause"] = join(do(histories.Kill), changed(app), do(histories.Later, histories.Rollout, histories.Later), backTo, do(histories.Pause, histories.Start), settle(), do(histories.Resume))
+	// A source that the annotation lists since a downtime, and that changed after that:
+	all["ListedWhileDown"] = join(do(histories.Kill), edit(histories.Action{Verb: histories.List, Revision: 2}), later, changed(extra), end)
+	// Our own patch, not on record yet, whose marks another writer's rollout kept:
+	all["KilledAndRewritten"] = join(do(histories.KillAfterPatch), changed(app), later, changed(app), do(histories.Later, histories.Rollout, histories.Later), backTo, end)
 	// While Lockstep was down, or its watches were, or no leader decided, the template began to use
 	// another key or source, and a content changed after that rollout.
 	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {
@@ -233,6 +249,9 @@ func TestFoundEdits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for _, kind := range histories.Kinds() {
 					h.Kind, h.Edits = kind, true
+					if isByHand := slices.ContainsFunc(h.Actions, func(a histories.Action) bool { return a.Verb == histories.ByHand }); isByHand && !kind.HasOnDelete() {
+						continue
+					}
 					for seed := range uint64(8) { // delays differ
 						h.Seed = seed
 						playEdited(t, h)

@@ -19,6 +19,9 @@ const (
 // Kinds are all kinds of workloads in reference histories.
 func Kinds() []KindOf { return []KindOf{Deployment, StatefulSet, DaemonSet, CronJob, OfArgo, Lent} }
 
+// HasOnDelete reports whether the pods of that kind can be replaced by hand.
+func (k KindOf) HasOnDelete() bool { return k == StatefulSet || k == DaemonSet }
+
 // Sources are those of reference histories.
 func Sources() []string {
 	return []string{"configmap/app", "configmap/extra", "secret/db", "secret/more"}
@@ -141,7 +144,7 @@ func (g *editing) aboutWorkload() []choice {
 	switch {
 	case g.paused:
 		all = append(all, choice{Action{Verb: Resume}, 12})
-	case g.kind != StatefulSet && g.kind != DaemonSet:
+	case !g.kind.HasOnDelete():
 		all = append(all, choice{Action{Verb: Pause}, 2})
 	}
 	if g.held {
@@ -149,7 +152,7 @@ func (g *editing) aboutWorkload() []choice {
 	} else {
 		all = append(all, choice{Action{Verb: Hold}, 2})
 	}
-	if g.kind == StatefulSet || g.kind == DaemonSet {
+	if g.kind.HasOnDelete() {
 		if g.settled { // in the middle of a rollout, it would leave pods that a record counts as replaced
 			all = append(all, choice{Action{Verb: ByHand}, 6})
 		}

@@ -67,6 +67,12 @@ func (w *Workload) IsUnrolled() bool {
 	return w.rolledSum != w.templateSum
 }
 
+// IsPausedUnseen reports whether a pause began before the workload was first seen, or in a gap: its template may have been
+// rolled out before the pause.
+func (w *Workload) IsPausedUnseen() bool {
+	return w.Status.Paused && w.rolledSum == [sha256.Size]byte{}
+}
+
 func sumName(sum [sha256.Size]byte) string {
 	const enough = 8
 	return hex.EncodeToString(sum[:enough])

@@ -54,6 +54,12 @@ func (s Starts) MayBeAfter(version uint64) bool {
 	return s.Unknown || s.Accepted.IsZero() || s.Version > version
 }
 
+// SinceArrival reports whether no pod has started before a source for which it waited was created. Times have
+// a resolution of a second. A node accepts a pod that waits, and doesn't start its containers.
+func (s Starts) SinceArrival(created time.Time) bool {
+	return s.Asked && !s.Unknown && (s.Started.IsZero() || !s.Started.Before(created))
+}
+
 // moment is longer than a node takes from reading the environment to the start of the container.
 const moment = time.Second
 

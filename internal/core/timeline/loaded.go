@@ -44,6 +44,12 @@ func (t Timeline) Loaded() Answer {
 	return No
 }
 
+// StartedSinceArrival reports whether a source that the watch saw appear has loaded by every pod that waited for it:
+// none has started before it was created. A source of the same name may have been deleted before that.
+func (t Timeline) StartedSinceArrival() bool {
+	return t.Input.New && t.Past.Starts.SinceArrival(t.Input.Created)
+}
+
 // mayHaveStarted reports whether pods can have started that the record doesn't take into account: with another
 // writer's rollout that no watch saw, or because what they waited for exists. When the process starts, an
 // unchanged template on record shows that there was no rollout.

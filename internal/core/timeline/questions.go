@@ -94,6 +94,17 @@ func (t Timeline) MadeUnseen() bool {
 	return t.Begun && t.Workload.Created.After(t.Following)
 }
 
+// ChangedAfterUnseenAsk reports whether the input was written after the workload, which is on record, asked for
+// it while the controller was down. Only times show that.
+func (t Timeline) ChangedAfterUnseenAsk() bool {
+	asked, since := t.Workload.AskedAt, t.Record.AsOf
+	if t.Record.RolledOutAt.After(since) {
+		since = t.Record.RolledOutAt
+	}
+	isNews := t.Record.Known && !since.IsZero() && asked.After(since) && t.Workload.Asked.Min == 0
+	return isNews && t.Input.WrittenAt.After(asked) && t.Loaded() != Yes
+}
+
 // ChangedAfterUnseenStart reports whether the workload was created while the controller
 // was down, and the input existed when its newest revision was created, but was written
 // afterwards, and after the workload asked to be followed. Only times show that, so in
@@ -148,7 +159,20 @@ func (t Timeline) IsDeliveringAnother() bool {
 // DeliveredThis reports whether our own patch that isn't on record delivered the current
 // version: the process ended, the API server's answer was lost, or a user ran the command line.
 func (t Timeline) DeliveredThis() bool {
-	return t.HasUnrecordedPatch() && t.Workload.Shows == t.Input.Shows
+	return t.HasUnrecordedPatch() && t.Workload.Shows == t.Input.Shows && !t.isRewritten()
+}
+
+// isRewritten reports whether another writer's rollout came after our own patch that isn't on record, and kept its
+// marks: it may have loaded another version. Only a revision shows that; a write of anything else may move the time of
+// the template.
+func (t Timeline) isRewritten() bool {
+	if !t.Workload.Rewritten || !t.Past.Asked {
+		return t.Workload.Rewritten
+	}
+	current := slices.IndexFunc(t.Past.Revisions, func(r Revision) bool { return r.Current })
+	return current >= 0 && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
+		return !r.Current && r.Text == t.Past.Revisions[current].Text && r.Shown.Show(t.ID, t.Input.Shows)
+	})
 }
 
 // DeliveredUnrecorded reports whether Lockstep delivered the current version, and that isn't

@@ -76,6 +76,8 @@ type Workload struct {
 	// RolledOutAt is the time of our own patch that wrote the template's versions, zero
 	// when another writer did.
 	RolledOutAt time.Time
+	// Rewritten is true when another writer may have changed the template after that patch.
+	Rewritten bool
 	// Shows is the template's mark of the input.
 	Shows input.Mark
 }

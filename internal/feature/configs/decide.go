@@ -84,17 +84,17 @@ func sourceMissing(o Observation) (Verdict, bool) {
 // firstSight records the current version as the baseline, unless the source certainly
 // changed after the workload took up its template and asked to be followed, or another
 // rollout may have loaded an earlier version: its template may be the first that uses the
-// source. A required source that was created after the workload isn't a change: the pods
-// waited for it, and Lockstep sees both only after it exists.
+// source. A required source that was created after the workload isn't a change if the pods
+// waited for it.
 func firstSight(o Observation) (Verdict, bool) {
 	if !o.Delivered.IsZero() {
 		return Verdict{}, false
 	}
 	later := o.Timeline.ChangedSinceFollowed() || o.Timeline.AppearedSince()
-	if later && o.Required && o.Timeline.Input.New {
-		return Verdict{input.Record, input.Arrived}, true
+	if later && o.waitedFor() {
+		return Verdict{}, false
 	}
-	if later || o.Timeline.ChangedAfterUnseenStart() || o.Timeline.MayHaveLoadedAnother() {
+	if later || o.Timeline.ChangedAfterUnseenStart() || o.Timeline.ChangedAfterUnseenAsk() || o.Timeline.MayHaveLoadedAnother() {
 		return Verdict{input.Due, input.Changed}, true
 	}
 	return Verdict{input.Record, input.Baseline}, true
@@ -186,19 +186,20 @@ func (o Observation) needsPods(v Verdict) bool {
 		o.Timeline.Loaded() == timeline.Unknown
 }
 
-// requiredArrived: the pods waited for it. If it may have had other content before, their starts show
+// requiredArrived: the pods waited for it. It may have had other content before, so their starts show
 // which one they loaded, but not before the workload's controller has acted on the template.
 func requiredArrived(o Observation) (Verdict, bool) {
-	arrived := o.Timeline.Input.New || o.Timeline.Loaded() == timeline.Yes
+	arrived := o.Original && o.Timeline.Input.New || o.Timeline.StartedSinceArrival() || o.Timeline.Loaded() == timeline.Yes
 	if !arrived && o.Unobserved {
 		return Verdict{input.Settled, input.GenerationNotObserved}, o.waitedFor()
 	}
 	return Verdict{input.Record, input.Arrived}, arrived && o.waitedFor()
 }
 
-// waitedFor reports whether the pods on record could not start without the source.
+// waitedFor reports whether the pods on record could not start without the source. One that the watch
+// saw appear isn't on record before that.
 func (o Observation) waitedFor() bool {
-	return o.Delivered.IsAbsent() && o.Required
+	return o.Required && (o.Delivered.IsAbsent() || o.Delivered.IsZero() && o.Timeline.Input.New)
 }
 
 // rolledOutSince: another rollout loaded it. This makes deploying a ConfigMap and a

@@ -149,7 +149,7 @@ func decideCases() map[string]decideCase {
 		},
 		"ArrivedBeforeFirstSight": {
 			"a required source that was made after its workload: the pods waited for it",
-			seen{Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)},
+			seen{Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40), Created: at(2), Revisions: rolledOut(at(0)), Starts: started(at(0), time.Time{}, 41)},
 			recorded(input.Arrived),
 		},
 		"OptionalArrivedBeforeFirstSight": {
@@ -349,8 +349,23 @@ func decideCases() map[string]decideCase {
 		},
 		"RequiredArrived": {
 			"the pods could not have started before",
-			seen{Given: absent, Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40)},
+			seen{Given: absent, Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Created: at(2), Revisions: rolledOut(at(0)), Starts: started(at(0), time.Time{}, 41)},
 			recorded(input.Arrived),
+		},
+		"RequiredArrivedAndStarted": {
+			"they started in the second in which it was made",
+			seen{Given: absent, Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Created: at(2), Revisions: rolledOut(at(0)), Starts: started(at(0), at(2), 51)},
+			recorded(input.Arrived),
+		},
+		"RequiredMadeAgain": {
+			"they started with one of that name that was deleted since",
+			seen{Given: absent, Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Created: at(2), Revisions: rolledOut(at(0)), Starts: started(at(0), at(1), 45)},
+			due,
+		},
+		"RequiredArrivedUnlisted": {
+			"nobody knows when they started",
+			seen{Given: absent, Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Created: at(2)},
+			due,
 		},
 		"RequiredArrivedUnseen": {
 			"it was made while the controller was down, and its pods started later",
@@ -378,9 +393,9 @@ func decideCases() map[string]decideCase {
 			settled(input.GenerationNotObserved),
 		},
 		"RequiredArrivedNewUnobserved": {
-			"whichever pods there are, they waited",
+			"nor does the watch show which pods there are",
 			seen{Given: absent, Current: v1, Required: true, New: true, Unobserved: true, Content: exactly(50), Template: exactly(40)},
-			recorded(input.Arrived),
+			settled(input.GenerationNotObserved),
 		},
 		"OptionalArrived": {
 			"the pods run without it and must be told",

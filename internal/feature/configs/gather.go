@@ -135,11 +135,10 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		Original:  i.options.Original,
 		Running:   !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
 		Sealed:   entry.Inputs[ref.Source].Sealed,
-		Unrolled: w.IsUnrolled(),
+		Unrolled: w.IsUnrolled() && !w.IsPausedUnseen(),
 		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}
 	o.Timeline = i.timeline(w, ref.Source, entry)
-	o.Timeline.Record.Waits = o.waitedFor()
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
 		o.Delivered = source.Content.Rebase(o.Delivered, ref.Keys)
@@ -156,6 +155,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		// The record may list a template from a pause, whose rollout it hasn't seen.
 		o.Timeline.Record.Unaccounted = true
 	}
+	o.Timeline.Record.Waits = o.waitedFor()
 	return o
 }
 
@@ -165,7 +165,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 		ID: id,
 		Workload: timeline.Workload{
 			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || entry.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
-			Listed: w.Listed, RolledOutAt: w.RolledOutAt, Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
+			Listed: w.Listed, RolledOutAt: w.RolledOutAt, Rewritten: w.TemplateAt.After(w.RolledOutAt), Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
 			OlderPods: w.OlderPods && !i.options.Original && !w.Status.Aborted,
 		},
 		Record: timeline.Record{
@@ -174,7 +174,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 			From: entry.Inputs[id].From, Was: entry.Inputs[id].Was, TakenOver: entry.TakenOver,
 		},
 	}
-	t.Record.Unaccounted = entry.Template.IsReplacedBy(w.Template()) && !w.Status.Paused
+	t.Record.Unaccounted = entry.Template.IsReplacedBy(w.Template()) && (!w.Status.Paused || w.IsPausedUnseen())
 	t.Following, t.Begun = i.options.Since(w, id.Kind)
 	ns, known := i.options.View.Namespace(w.Key.Namespace)
 	if known {

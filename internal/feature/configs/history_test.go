@@ -260,6 +260,10 @@ func TestAssessOptingIn(t *testing.T) {
 		"NewScope":         {"a flag, a label or a permission brings its kind", func(s *situation) { s.begun = false }, input.Baseline},
 		"OlderThanScope":   {"it was there before its kind was followed", func(s *situation) { s.workload.Created = at(5) }, input.Baseline},
 		"KnownByAnother":   {"it is on record with another source", func(s *situation) { s.entry = given(map[input.ID]string{input.Secret("db"): "1"}) }, input.Baseline},
+		"AskedByAnother": {"the annotation is younger than the record, and the content than the annotation", func(s *situation) {
+			s.entry = given(map[input.ID]string{input.Secret("db"): "1"})
+			s.entry.AsOf = at(5)
+		}, input.Changed},
 		"MadeBeforeOurEye": {"its beginning was watched", func(s *situation) { s.workload.TemplateWritten = exactly(60) }, input.Baseline},
 	}
 	for name, tc := range cases {

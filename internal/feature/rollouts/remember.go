@@ -142,7 +142,7 @@ func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, b
 	if o.delivers(f) || f.Live && o.decision.Verb == RollOut && o.decision.Delivered {
 		given.RevertedTo = "" // a later revision is current; it loads every live input
 	}
-	given.Awaits = o.awaits(f, given, e.Inputs[f.ID])
+	given.Awaits = o.awaits(e, f, given)
 	given.Stage = o.stage(e, f, given.Stage)
 	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])
 	given.Memo = f.Notes.Memo

@@ -32,7 +32,8 @@ func (o outcome) trial(f input.Finding, before record.Delivered) (template strin
 // awaits reports whether pods of an older revision keep the workload from running the
 // input. That begins with a template that contains it, ours or another writer's, and ends
 // with the last of those pods.
-func (o outcome) awaits(f input.Finding, given, before record.Delivered) bool {
+func (o outcome) awaits(e record.Entry, f input.Finding, given record.Delivered) bool {
+	before := e.Inputs[f.ID]
 	switch {
 	case given.RevertedTo != "":
 		return false
@@ -40,7 +41,8 @@ func (o outcome) awaits(f input.Finding, given, before record.Delivered) bool {
 		return o.rollout.RollsByHand()
 	case f.Reason == input.NewBasis && before.Version.SameKeys(f.Current):
 		return before.Awaits && o.rollout.HasOlderPods() // only the algorithm is another one
-	case f.Reason == input.DeliveredByRollout, f.Reason == input.NewBasis && f.Standing == input.Record:
+	case f.Reason == input.Missing, f.Reason == input.Baseline && !e.IsKnown():
+	case f.Standing == input.Record:
 		return o.rollout.RollsByHand() && o.rollout.HasOlderPods()
 	}
 	return given.Awaits && o.rollout.HasOlderPods() || o.template.isRedone(f.ID, before, o.rollout)

@@ -35,10 +35,18 @@ func TestAwaits(t *testing.T) {
 		"KeysGone":      {"no older pod is left", finding(input.NewBasis, otherKeys), record.Delivered{Version: otherKeys}, gone, false},
 		"Algorithm":     {"another algorithm isn't a rollout", finding(input.NewBasis, fingerprint.Version{Basis: "0:*", Sum: v1.Sum}), record.Delivered{Version: fingerprint.Version{Basis: "0:*", Sum: v1.Sum}}, older, false},
 		"AlgorithmThen": {"and doesn't end the wait for one", finding(input.NewBasis, fingerprint.Version{Basis: "0:*", Sum: v1.Sum}), record.Delivered{Version: fingerprint.Version{Basis: "0:*", Sum: v1.Sum}, Awaits: true}, older, true},
+		"Unrecorded":    {"our own patch that isn't on record", finding(input.DeliveredBefore, v2), record.Delivered{Version: v2}, older, true},
+		"Arrived":       {"pods from before it was required still run", finding(input.Arrived, fingerprint.Version{}), record.Delivered{}, older, true},
+		"NewSource":     {"the template of a known workload uses one more source", finding(input.Baseline, fingerprint.Version{}), record.Delivered{}, older, true},
 	} {
-		if got := (outcome{rollout: tc.rollout}).awaits(tc.finding, record.Delivered{}, tc.before); got != tc.want {
+		known := record.Entry{Inputs: map[input.ID]record.Delivered{app: tc.before, db: {Version: v1}}}
+		if got := (outcome{rollout: tc.rollout}).awaits(known, tc.finding, record.Delivered{}); got != tc.want {
 			t.Errorf("%s: %s: %t, want %t", name, tc.reason, got, tc.want)
 		}
+	}
+	first := finding(input.Baseline, fingerprint.Version{})
+	if (outcome{rollout: older}).awaits(record.Entry{}, first, record.Delivered{}) {
+		t.Error("a workload that wasn't known waits for its older pods")
 	}
 }
 

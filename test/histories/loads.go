@@ -69,6 +69,8 @@ type loaded struct {
 	at   map[Reference]int
 	from moment
 	runs bool
+	// abandoned is true when its controller stopped replacing it in the middle of a rollout.
+	abandoned bool
 }
 
 // NewLoads returns the judge of a history.
@@ -154,11 +156,21 @@ func (l *Loads) Workload(now Followed, byLockstep bool) {
 	if now.Held && !old.Held {
 		l.held = time.Now()
 	}
+	if now.ByHand && !old.ByHand {
+		l.abandon(now.Template)
+	}
 	l.accepting = l.accepting || old.Release != now.Release
 	for source := range l.sources {
 		if now.followsNow(source) && !old.followsNow(source) {
 			l.accept(source)
 		}
+	}
+}
+
+// abandon: a rollout that OnDelete interrupts leaves pods that count as replaced.
+func (l *Loads) abandon(template string) {
+	for _, p := range l.pods {
+		p.abandoned = p.template != template
 	}
 }
 
@@ -211,7 +223,7 @@ func (l *Loads) old(w Followed) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(l.pods)) {
 		p := l.pods[name]
-		if p.template != w.Template && !w.ByHand {
+		if p.template != w.Template && (!w.ByHand || p.abandoned) {
 			continue
 		}
 		for r, content := range p.contents {

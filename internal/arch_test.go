@@ -229,10 +229,11 @@ func TestImportsPointInward(t *testing.T) {
 }
 
 // TestTwoPrograms: the agent runs in every pod and the controller once per cluster. Neither
-// links a package of the other; they share how a command line reads, where a program listens and how memory is returned.
+// links a package of the other; they share how a command line reads, where a program listens, how memory is returned and
+// when a server wants the next request.
 func TestTwoPrograms(t *testing.T) {
 	t.Parallel()
-	shared := []string{"internal/commandline", "internal/listener", "internal/memory"}
+	shared := []string{"internal/commandline", "internal/listener", "internal/memory", "internal/retryafter"}
 	for _, p := range packagesUnder(t, "cmd") {
 		agent := short(p.ImportPath) == "cmd/lockstep-sync"
 		linked := 0

@@ -41,6 +41,8 @@ time.
 BY of the current revision is the program that changed the template, if the workload's managed
 fields prove that it made all changes. Kubernetes doesn't keep the authors of earlier revisions: BY
 is Lockstep if new digests, which only Lockstep writes, are the only change, and else "not known".
+Digests that an earlier revision showed together aren't new: if all sources go back to their earlier
+content, the rollout looks like an undo, and BY is "not known" as soon as it isn't the current one.
 AGE is "-" if it isn't known when the revision became current.
 
 OUTCOME, with -o wide, is the state of the current revision's rollout: rolling, healthy, failed,

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 // serviceAccountDir is where Kubernetes mounts a pod's own account.
@@ -97,6 +98,7 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	// No client-side throttle: the API server's own fairness works better, and a throttle of 5
 	// requests a second makes a change for 50 workloads take 10 s.
 	config.QPS = -1
+	config.Wrap(retryafter.InSeconds)
 	return config, o.user.apply(config)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -119,5 +120,38 @@ func TestRequestTimeout(t *testing.T) {
 		Environment{Stdout: &out, Stderr: &out, Lookup: variables(nil), Now: time.Now})
 	if code != 1 && code != 2 || !strings.Contains(out.String(), "Client.Timeout") && !strings.Contains(out.String(), "deadline exceeded") {
 		t.Errorf("exit code %d, said %s", code, out.String())
+	}
+}
+
+// TestCommandsReadDates: a proxy before the API server says by a date when the next request may come, and every client of a
+// command is made of this configuration.
+func TestCommandsReadDates(t *testing.T) {
+	t.Parallel()
+	requests := 0
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if requests++; requests == 1 {
+			w.Header().Set("Retry-After", time.Now().UTC().Format(http.TimeFormat)) // at once
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte(`{"kind":"APIVersions","versions":["v1"]}`))
+	}))
+	defer proxy.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	content := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {server: %q}}]}", proxy.URL)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := (&kubeOptions{kubeconfig: file}).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asking, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := asking.RESTClient().Get().AbsPath("/api").Do(t.Context()).Error(); err != nil || requests != 2 {
+		t.Errorf("%d requests, error %v", requests, err)
 	}
 }

@@ -2,12 +2,16 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -21,7 +25,7 @@ const (
 	waitEvery    = time.Second
 	readPatience = 30 * time.Second
 	// startsWithin is how long an API server that has just started may refuse requests, because it doesn't know the
-	// roles and kinds yet.
+	// roles and kinds yet, and how long errors of an unknown kind may last.
 	startsWithin = 15 * time.Second
 )
 
@@ -85,7 +89,7 @@ type waiting struct {
 	counts health.Counts
 	since  time.Time
 	said   string
-	// lost is when the API server last didn't answer, zero if it always did.
+	// lost is when the API server was last away, zero if it never was.
 	lost time.Time
 }
 
@@ -116,15 +120,29 @@ func (w *waiting) look(ctx context.Context) (done bool, err error) {
 	return w.report(health.Of(found.Status.Status, w.env.Now().Sub(w.since)))
 }
 
-// mayPass reports whether the next read may succeed: the API server didn't answer, said that it can't now, or has just
-// started.
+// mayPass reports whether the next read may succeed: the API server was away or said that it can't answer now, or that was
+// a moment ago. An error of an unknown kind may come from a restart, too, but then it doesn't last.
 func (w *waiting) mayPass(err error) bool {
 	now := w.env.Now()
-	if _, answered := errors.AsType[*apierrors.StatusError](err); !answered || access.IsTransient(err) {
+	_, answered := errors.AsType[*apierrors.StatusError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch known := answered || untrusted || meta.IsNoMatchError(err); {
+	case answered && access.IsTransient(err), isOutage(err):
 		w.lost = now
-		return true
+	case !known && w.said != unreadProgress: // The first in a row.
+		w.lost = now
 	}
 	return !w.lost.IsZero() && now.Sub(w.lost) < startsWithin
+}
+
+// isOutage reports whether the network or the API server's process ended a request without an answer. An alert of TLS also
+// arrives as an error of the network, but it is an answer: a certificate is refused.
+func isOutage(err error) bool {
+	if network, is := errors.AsType[*net.OpError](err); is {
+		return network.Op != "remote error" && network.Op != "local error"
+	}
+	var limited interface{ Timeout() bool }
+	return errors.As(err, &limited) && limited.Timeout() || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // reportUnread reports once in a row that the progress can't be read.

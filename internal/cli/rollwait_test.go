@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -14,6 +17,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -226,7 +231,11 @@ func (f failing) List(context.Context, client.ObjectList, ...client.ListOption) 
 func TestRollWaitErrors(t *testing.T) {
 	t.Parallel()
 	resource := appsv1.Resource("deployments")
-	refused := &url.Error{Op: "Get", URL: "https://127.0.0.1:6443", Err: syscall.ECONNREFUSED}
+	get := func(err error) error { return &url.Error{Op: "Get", URL: "https://127.0.0.1:6443", Err: err} }
+	refused := get(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
+	plugin := get(errors.New("getting credentials: exec: executable login failed with exit code 1"))
+	alert := get(&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")})
+	untrusted := get(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}})
 	forbidden := apierrors.NewForbidden(resource, "web", errors.New("no"))
 	for name, c := range map[string]struct {
 		reason string
@@ -246,6 +255,15 @@ func TestRollWaitErrors(t *testing.T) {
 		"Revoked":     {"it has started, and still refuses", startsWithin, []error{refused, forbidden}, "is forbidden: no; the rollout continues"},
 		"Gone":        {"the workload was deleted", time.Second, []error{apierrors.NewNotFound(resource, "web")}, "was deleted during its rollout"},
 		"NotLoggedIn": {"the credentials ended", time.Second, []error{apierrors.NewUnauthorized("no")}, "no; the rollout continues"},
+		"Slow":        {"the client's own limit", time.Second, []error{get(context.DeadlineExceeded)}, ""},
+		"Closed":      {"the connection ends before the answer", startsWithin, []error{get(io.EOF), get(io.EOF)}, ""},
+		"NoPlugin":    {"the credential plugin fails, and goes on failing", startsWithin, []error{plugin, plugin}, "failed with exit code 1; the rollout continues"},
+		"Plugin":      {"the credential plugin failed once", startsWithin - 1, []error{plugin, plugin}, ""},
+		"PluginLater": {"an outage that is known doesn't excuse it for longer", startsWithin, []error{refused, plugin}, "failed with exit code 1; the rollout continues"},
+		"Rejected":    {"the API server, or a proxy before it, rejects the client's certificate", startsWithin, []error{alert, alert}, "tls: expired certificate; the rollout continues"},
+		"Untrusted":   {"somebody else answers", time.Second, []error{untrusted}, "signed by unknown authority; the rollout continues"},
+		"NoKind":      {"the kind was deleted", time.Second, []error{&meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}}}, `no matches for kind "Rollout" in group "argoproj.io"; the rollout continues`},
+		"NotAnObject": {"the answer can't be read, and goes on so", startsWithin, []error{errors.New("couldn't decode"), errors.New("couldn't decode")}, "couldn't decode; the rollout continues"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

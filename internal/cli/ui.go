@@ -28,9 +28,11 @@ type uiOptions struct {
 	kube         kubeOptions
 	scope        scopeOptions
 	installation installationOptions
-	port         int
-	noOpen       bool
-	readOnly     bool
+	// images are only the connections to registries, for the action that resolves images.
+	images   imagesOptions
+	port     int
+	noOpen   bool
+	readOnly bool
 }
 
 func newUI(env Environment) *cobra.Command {
@@ -66,6 +68,7 @@ If only another machine reaches the cluster, run "lockstep ui --port 8080 --no-o
 	o.scope.bindMany(fs)
 	o.installation.bind(fs)
 	o.installation.bindEstimates(fs)
+	o.images.bindRegistries(fs)
 	fs.IntVar(&o.port, "port", 0, "port on 127.0.0.1 (default a free one)")
 	fs.BoolVar(&o.noOpen, "no-open", false, "print the address, but don't open a browser")
 	fs.BoolVar(&o.readOnly, "read-only", false, "show commands only; the pages can't change anything")
@@ -76,6 +79,9 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 	ctx := cmd.Context()
 	if o.port < 0 || o.port > 65535 {
 		return usageError{fmt.Errorf("--port %d: want 1 to 65535, or 0 for a free one", o.port)}
+	}
+	if _, err := o.images.hosts(); err != nil {
+		return usageError{err}
 	}
 	// Actions read the kubeconfig again, and must reach the cluster that the pages show.
 	if err := o.kube.pin(); err != nil {
@@ -109,7 +115,7 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 			if err := o.kube.isStill(config); err != nil {
 				return "", err
 			}
-			return carryOut(ctx, append(privateFlags(cmd), flags...), arguments, env)
+			return carryOut(ctx, actionFlags(cmd, arguments), arguments, env)
 		},
 		Program: shellWords(append([]string{program}, flags...)), Context: o.kube.context,
 	})
@@ -133,6 +139,18 @@ func commandFlags(cmd *cobra.Command) []string {
 // privateFlags are those that others need too and that are not printed.
 func privateFlags(cmd *cobra.Command) []string {
 	return setFlags(cmd, tokenFlag, requestTimeoutFlag)
+}
+
+// actionFlags are the flags of this command that an action needs: only roll queries registries.
+func actionFlags(cmd *cobra.Command, action []string) []string {
+	flags := append(privateFlags(cmd), commandFlags(cmd)...)
+	if len(action) == 0 || action[0] != "roll" {
+		return flags
+	}
+	for flag := range slices.Chunk(setFlags(cmd, "docker-config", "plain-http-registry", "registry-ca", "cloud-identity"), 2) {
+		flags = append(flags, strings.Join(flag, "=")) // A boolean takes its value only in this form.
+	}
+	return flags
 }
 
 // setFlags are the flags that have a value, as arguments.

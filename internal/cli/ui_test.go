@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -110,6 +111,34 @@ func TestCommandFlags(t *testing.T) {
 	}
 	if got := strings.Join(commandFlags(cmd), " "); got != "--context lab" {
 		t.Errorf("the flags are %q", got)
+	}
+}
+
+// TestRegistryFlags: an action that resolves images reaches the registries as the command that serves the pages would. The
+// others have no such flags.
+func TestRegistryFlags(t *testing.T) {
+	t.Parallel()
+	served, roll := newUI(Environment{}), newRoll(Environment{})
+	env := Environment{Lookup: variables(map[string]string{"LOCKSTEP_REGISTRY_CA": "r:443=/a b", "LOCKSTEP_CLOUD_IDENTITY": "false", "LOCKSTEP_CONTEXT": "lab"})}
+	if err := served.ParseFlags([]string{"--plain-http-registry", "a:5000", "--plain-http-registry", "b:5000", "--docker-config", "/d"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := setFromEnvironment("ui", served.Flags(), env); err != nil {
+		t.Fatal(err)
+	}
+	flags := actionFlags(served, []string{"roll", "deployment/web"})
+	if err := roll.ParseFlags(append(flags, "deployment/web")); err != nil || !slices.Equal(roll.Flags().Args(), []string{"deployment/web"}) {
+		t.Fatalf("%q: %v, with the arguments %q", flags, err, roll.Flags().Args())
+	}
+	for name, want := range map[string]string{
+		"plain-http-registry": "[a:5000,b:5000]", "docker-config": "/d", "registry-ca": "[r:443=/a b]", "cloud-identity": "false", "context": "lab",
+	} {
+		if got := roll.Flag(name).Value.String(); got != want {
+			t.Errorf("--%s is %s, want %s", name, got, want)
+		}
+	}
+	if got := strings.Join(actionFlags(served, []string{"hold", "deployment/web"}), " "); got != "--context lab" {
+		t.Errorf("the flags of hold are %q", got)
 	}
 }
 

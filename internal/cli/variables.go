@@ -110,7 +110,7 @@ func reportVariables(cmd *cobra.Command, args []string, env Environment) {
 	for _, name := range commandline.UnknownVariables(env.Environ(), read) {
 		flag, has := unread[name]
 		switch {
-		case has && !isTyped(flag, args):
+		case has && !isTyped(cmd.Flags(), flag, args):
 			_, _ = fmt.Fprintln(env.Stderr, commandline.NotRead(name, cmp.Or(presentName(flag), flag.Name)))
 		case !has && !slices.Contains(all, name):
 			hint := commandline.Hint(name, "", own)
@@ -123,11 +123,26 @@ func reportVariables(cmd *cobra.Command, args []string, env Environment) {
 }
 
 // isTyped reports whether the arguments set the flag.
-func isTyped(f *pflag.Flag, args []string) bool {
+func isTyped(flags *pflag.FlagSet, f *pflag.Flag, args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
-		return name == "--"+f.Name || f.Shorthand != "" && strings.HasPrefix(arg, "-"+f.Shorthand)
+		return name == "--"+f.Name || isAmongShort(flags, f, arg)
 	})
+}
+
+// isAmongShort reports whether an argument combines the flag with other short ones, such as the n in -An. What follows a
+// flag that takes a value is the value.
+func isAmongShort(flags *pflag.FlagSet, f *pflag.Flag, arg string) bool {
+	letters, is := strings.CutPrefix(arg, "-")
+	for ; is && letters != "" && letters[0] != '-'; letters = letters[1:] {
+		switch other := flags.ShorthandLookup(letters[:1]); {
+		case other == f:
+			return true
+		case other == nil || other.NoOptDefVal == "":
+			return false
+		}
+	}
+	return false
 }
 
 // reportToDropIn warns about Lockstep's variables: a replaced program has its own.

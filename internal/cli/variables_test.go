@@ -120,6 +120,8 @@ func TestVariablesThatDontWork(t *testing.T) {
 		"MisspeltOther": {"another command reads the one that is near", "explain deployment/web --no-such-flag", "LOCKSTEP_MAX_DEALY=5s", "Warning: environment variable LOCKSTEP_MAX_DEALY is not known; did you mean LOCKSTEP_MAX_DELAY? This command doesn't read it\n"},
 		"Completion":    {"a shell asks, and not a user", "__complete roll --n", "LOCKSTEP_SELECTOR=hunter2", ""},
 		"Shorthand":     {"the user has seen that the flag counts", "explain deployment/web -nshop" + nowhere, "LOCKSTEP_NAMESPACE=shop", ""},
+		"Combined":      {"a flag among short ones", "status -An shop" + nowhere, "LOCKSTEP_NAMESPACE=shop", ""},
+		"ShortValue":    {"the letter is in the value of another", "status -ln=x" + nowhere, "LOCKSTEP_NAMESPACE=shop", "Warning: environment variable LOCKSTEP_NAMESPACE is not read: use --namespace\n"},
 		"WithValue":     {"the user has seen that the flag counts", "explain deployment/web --namespace=shop" + nowhere, "LOCKSTEP_NAMESPACE=shop", ""},
 		"DropIn":        {"it has its own variables", "reloader --help", "LOCKSTEP_QUIET=5s", "Warning: environment variable LOCKSTEP_QUIET is not read: a drop-in reads the variables of the program that it replaces\n"},
 		"Connection":    {"it works", "explain deployment/web" + nowhere, "LOCKSTEP_CONTEXT=nowhere", ""},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/listener"
 	"github.com/lockstep-dev/lockstep/internal/memory"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 // Options of the process.
@@ -48,6 +49,8 @@ type Setup func(ctrl.Manager) error
 // Run runs the parts until the context ends, or until the lease is lost, which
 // is an error: what another leader does meanwhile must not be done twice.
 func Run(ctx context.Context, o Options, parts ...Setup) error {
+	o.Config = rest.CopyConfig(o.Config)
+	o.Config.Wrap(retryafter.InSeconds)
 	options := o.managerOptions()
 	if err := o.identify(&options); err != nil {
 		return err

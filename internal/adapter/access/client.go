@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
-	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 // streamWindow is how much of one list or watch the API server may send ahead of the decoder.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 // TestWindow: a server can send only a little data ahead of a watch. The server here sends
@@ -48,6 +49,7 @@ func TestWindow(t *testing.T) {
 		defer server.Close()
 
 		config := &rest.Config{Host: server.URL, Dial: network.dial}
+		config.Wrap(retryafter.InSeconds) // as the command line does, and the client once more
 		config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		c, err := NewClient(t.Context(), config, client.Options{Mapper: configMaps()})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 // NewDirectClient makes a client for a process that lives for seconds and knows which kinds of
@@ -22,6 +23,8 @@ func NewDirectClient(config *rest.Config, kinds []kube.Kind) (client.WithWatch, 
 		mapper.Add(kind.GroupVersionKind, meta.RESTScopeNamespace)
 		mapper.Add(kind.Revisions.GroupVersionKind, meta.RESTScopeNamespace)
 	}
+	config = rest.CopyConfig(config)
+	config.Wrap(retryafter.InSeconds)
 	c, err := client.NewWithWatch(config, client.Options{Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)

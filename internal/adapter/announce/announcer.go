@@ -20,8 +20,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
 	"github.com/lockstep-dev/lockstep/internal/core/crowd"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
 	"github.com/lockstep-dev/lockstep/internal/core/notice"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 // FuzzReadChallenge: whatever a registry writes into WWW-Authenticate, credentials go to a URL that may

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 // session is the state of one credential at one registry.

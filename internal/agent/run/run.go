@@ -223,6 +223,7 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 		}
 	}
 	scan()
+	said := "" // A directory that can't be watched is reported once, and not every few seconds.
 	for ctx.Err() == nil {
 		err := dirwatch.Watch(ctx, dir, dirwatch.Options{Rescan: r.config.Rescan, Poll: r.config.Poll, Polling: func(err error) {
 			r.log.Warn("the node has no inotify watches left, checking regularly instead", "directory", dir, "every", r.config.Poll, "error", err)
@@ -230,7 +231,10 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.log.Warn("watching a directory failed, trying again", "directory", dir, "error", err)
+		if err.Error() != said {
+			said = err.Error()
+			r.log.Warn("watching a directory failed, trying again", "directory", dir, "error", err)
+		}
 		pause(ctx, r.config.Poll)
 		scan()
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -243,6 +244,22 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	if got := strings.Count(log.String(), "a source cannot be read"); got != 4 {
 		t.Errorf("the second outage is not logged\n%s", log)
 	}
+}
+
+// A directory that can't be watched is tried again and again, and logged once.
+func TestAFailedWatchIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, dir, config := &output{}, filepath.Join(t.TempDir(), "missing"), Default()
+		logger := slog.New(slog.NewTextHandler(log, nil))
+		inventory := podsync.NewInventory(podsync.Options{Sources: []podsync.Source{{Name: "directory " + dir}}}, nil, time.Now, func() {})
+		r := &runner{config: config, log: logger, keeper: volume.HashOnly{}, sink: loud{Inventory: inventory, log: logger}}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*config.Poll)
+		defer cancel()
+		r.followDirectory(ctx, dir)
+		if got := strings.Count(log.String(), "watching a directory failed"); got != 1 {
+			t.Errorf("logged %d times\n%s", got, log)
+		}
+	})
 }
 
 // A directory that cannot be read shows, and no longer once it can be read

@@ -64,7 +64,7 @@ func watch(ctx context.Context, watcher *fsnotify.Watcher, dir string, every tim
 		// Every swap adds and removes directories; adding one twice is harmless.
 		err := addAll(watcher, dir)
 		changed()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if exhausted(err) {
 			return err
 		}
 	}
@@ -126,23 +126,27 @@ func newWatcher(dir string) (*fsnotify.Watcher, error) {
 
 // addAll watches the directory and the directories below it. Generations of a mounted volume
 // need no watch: the swap of ..data shows in the directory. A directory that is a link is
-// resolved each time, because a walk would not follow it.
+// resolved each time, because a walk would not follow it. A directory below that can't be watched is skipped: it is gone, or
+// nobody can read it, and then the caller's scan fails on it and reports that.
 func addAll(watcher *fsnotify.Watcher, dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
 	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+		case !d.IsDir():
+			return nil
+		case p != dir && strings.HasPrefix(d.Name(), ".."):
+			return fs.SkipDir
+		default:
+			err = watcher.Add(p)
 		}
-		if !d.IsDir() {
+		if p != dir && !exhausted(err) {
 			return nil
 		}
-		if p != dir && strings.HasPrefix(d.Name(), "..") {
-			return fs.SkipDir
-		}
-		return watcher.Add(p)
+		return err
 	})
 }
 

@@ -174,6 +174,54 @@ func TestWatchPollsWhenWatchesRunOutLater(t *testing.T) {
 	}
 }
 
+// A directory below that can't be read, at the start or later, doesn't end the watch of the others. The caller's scan fails on
+// it and says so.
+func TestWatchGoesOnBesideAnUnreadableDirectory(t *testing.T) {
+	dir := t.TempDir()
+	mkdir(t, filepath.Join(dir, "a"))
+	mkdir(t, filepath.Join(dir, "z"))
+	for _, name := range []string{filepath.Dir(dir), dir, filepath.Join(dir, "z")} {
+		if err := os.Chmod(name, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(dir, "a"), 0); err != nil {
+		t.Fatal(err)
+	}
+	unprivileged(t, func() {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		changes := []func(){
+			func() {
+				if err := os.Mkdir(filepath.Join(dir, "b"), 0); err != nil {
+					t.Error(err)
+				}
+			},
+			func() { write(t, filepath.Join(dir, "z", "below"), "1") },
+			cancel,
+		}
+		err := dirwatch.Watch(ctx, dir, dirwatch.Options{Rescan: time.Hour, Poll: time.Hour}, func() {
+			if len(changes) > 0 {
+				changes[0]()
+				changes = changes[1:]
+			}
+		})
+		if !errors.Is(err, context.Canceled) || len(changes) > 0 {
+			t.Errorf("ended with %v, %d changes were not noticed", err, len(changes))
+		}
+	})
+}
+
+// unprivileged runs f as a user who can't read everything.
+func unprivileged(t *testing.T, f func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		f()
+		return
+	}
+	asEffectiveUser(t, 1<<30+os.Getpid(), f)
+}
+
 // fewWatches marks the process with a small limit.
 const fewWatches = "LOCKSTEP_TEST_FEW_WATCHES"
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 // Selector selects the objects of one kind and namespace to follow.
@@ -125,6 +126,7 @@ func New(config *rest.Config, opts Options, sink Sink, now func() time.Time) (*W
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
+	config.Wrap(retryafter.InSeconds)
 	version := groupVersion()
 	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, "/api", serializers()
 	client, err := rest.HTTPClientFor(config)

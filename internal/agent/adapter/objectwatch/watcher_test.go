@@ -199,6 +199,25 @@ func TestAWatchThatRecoversWithoutAList(t *testing.T) {
 	})
 }
 
+// A proxy before the API server says by a date when the next request may come. A request waits no longer than for an answer.
+func TestADateIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		later := func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", time.Now().Add(stall/2).UTC().Format(http.TimeFormat))
+			failing(http.StatusTooManyRequests, "TooManyRequests")(w, r)
+		}
+		s := &server{lists: []http.HandlerFunc{later, page("", configMap("a", "5", "1"))}, watches: []http.HandlerFunc{stream(time.Hour)}}
+		to := newSink()
+		follow(t, s, to, &rest.Config{})
+		after(stall/2 - 2*time.Second)
+		if diff := cmp.Diff([]string{"list"}, s.seen()); diff != "" {
+			t.Errorf("requests before the date -want +got\n%s", diff)
+		}
+		after(4 * time.Second)
+		to.want(t, map[string]string{"a": "1"})
+	})
+}
+
 // As long as a source cannot be stored it is not well, whatever can be opened.
 func TestASourceThatCannotBeStored(t *testing.T) {
 	for name, streamed := range map[string]bool{"listed": false, "streamed": true} {

@@ -63,7 +63,7 @@ func TestHoldsBefore(t *testing.T) {
 }
 
 // TestHoldsNaN: an application that exports NaN hasn't confirmed anything. As in Prometheus, every comparison with NaN is
-// false, except !=. An earlier sample that is NaN is none: the application hadn't set it yet.
+// false, except !=. TestHoldsAfterNaN is about an earlier sample that is NaN.
 func TestHoldsNaN(t *testing.T) {
 	for _, values := range []struct{ reason, now, earlier string }{
 		{"the sample is NaN", "NaN", "1"},
@@ -83,6 +83,20 @@ func TestHoldsNaN(t *testing.T) {
 					t.Errorf("%s: %s %s %s is %t, want %t", values.reason, values.now, operator, against, got, want)
 				}
 			}
+		}
+	}
+}
+
+// TestHoldsAfterNaN: an application that sets its sample with the first reload confirms that reload. With a comparison as in
+// Prometheus, it never could.
+func TestHoldsAfterNaN(t *testing.T) {
+	for text, want := range map[string]bool{"x > before": true, "x != before": true, "x >= before": true, "x == before": false, "x < before": false} {
+		c, err := expofmt.ParseCondition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Holds(c.Samples("x 1795090000"), c.Samples("x NaN")); got != want {
+			t.Errorf("%s is %t, want %t", text, got, want)
 		}
 	}
 }

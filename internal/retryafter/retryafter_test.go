@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/retryafter"
+	"github.com/lockstep-dev/lockstep/internal/retryafter"
 )
 
 func TestOf(t *testing.T) {
@@ -41,7 +41,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestInSeconds: a date becomes seconds, and everything else stays.
+// TestInSeconds: a date becomes seconds, and everything else stays, even if clients were wrapped twice.
 func TestInSeconds(t *testing.T) {
 	t.Parallel()
 	for advice, want := range map[string]*regexp.Regexp{
@@ -54,7 +54,7 @@ func TestInSeconds(t *testing.T) {
 			w.Header().Set("Retry-After", advice)
 			w.WriteHeader(http.StatusTooManyRequests)
 		}))
-		client := http.Client{Transport: retryafter.InSeconds(http.DefaultTransport)}
+		client := http.Client{Transport: retryafter.InSeconds(retryafter.InSeconds(http.DefaultTransport))}
 		response, err := client.Get(server.URL)
 		server.Close()
 		if err != nil {

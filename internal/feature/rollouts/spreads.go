@@ -31,6 +31,9 @@ type spreads struct {
 	of map[string][]*spread.Spread
 	// open are the workloads with a rollout that has a place.
 	open map[kube.Key]struct{}
+	// unchecked are those of them that can't be checked, and since when. timeout is how long they keep their place.
+	unchecked map[kube.Key]time.Time
+	timeout   time.Duration
 	// told is what was reported about an active change on its source.
 	told map[input.Change]string
 }
@@ -38,7 +41,8 @@ type spreads struct {
 func newSpreads(o Options, now func() time.Time) *spreads {
 	return &spreads{
 		limits: spread.Limits{Rolling: o.Safety.MaxRolling, Wait: o.MaxDelay}, steps: o.Safety.Ramp, stopAfter: o.Safety.StopAfter, now: now,
-		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{}, told: map[input.Change]string{},
+		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{},
+		unchecked: map[kube.Key]time.Time{}, timeout: o.Safety.Timeout, told: map[input.Change]string{},
 	}
 }
 
@@ -147,6 +151,7 @@ func (s *spreads) report(key kube.Key, members map[input.Change]spread.Member, o
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, key)
+	delete(s.unchecked, key)
 	if open {
 		s.open[key] = struct{}{}
 	}
@@ -177,18 +182,33 @@ func (s *spreads) report(key kube.Key, members map[input.Change]spread.Member, o
 	s.follow(id, changed)
 }
 
-// postpone lets others go before a workload that can't be checked.
-func (s *spreads) postpone(key kube.Key) {
+// postpone lets others go before a workload that can't be checked. One that rolls keeps its place for the timeout,
+// counted from the first such check: its end may never be seen. It returns when to check that, zero when the
+// workload has no place.
+func (s *spreads) postpone(key kube.Key) (recheck time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := key.ID()
-	for _, at := range s.of[id] {
-		if m, _ := at.Member(id); m.Standing == spread.Due || m.Standing == spread.Ready {
+	id, all, now := key.ID(), slices.Clone(s.of[key.ID()]), s.now()
+	since, known := s.unchecked[key]
+	if !known {
+		since = now
+	}
+	left := since.Add(s.timeout).Sub(now)
+	for _, at := range all {
+		m, _ := at.Member(id)
+		switch {
+		case m.Standing == spread.Rolling && left > 0:
+			s.unchecked[key], recheck = since, left
+		case m.Standing == spread.Rolling, m.Standing == spread.Due, m.Standing == spread.Ready:
 			m.Standing, m.Why, m.Begins = spread.Due, input.Unreadable, time.Time{}
 			at.Set(m)
 		}
 	}
-	s.follow(id, slices.Clone(s.of[id]))
+	if left <= 0 {
+		delete(s.open, key)
+	}
+	s.follow(id, all)
+	return recheck
 }
 
 // leave removes a member that doesn't use the change any more. While namespaces get their copies

@@ -101,8 +101,7 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 		recheck = time.Millisecond // it was found on trial, and may have ended long ago
 	}
 	if d.Reason == input.GenerationNotObserved {
-		r.spreads.postpone(key)
-		return recheck
+		return sooner(recheck, r.spreads.postpone(key))
 	}
 	if !open && r.spreads.isIdle(key) || open && d.isMistake() && in.Turn.End == spread.Open {
 		return recheck // nothing more is known than before, such as of a patch that isn't on record

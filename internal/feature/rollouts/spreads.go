@@ -31,18 +31,17 @@ type spreads struct {
 	of map[string][]*spread.Spread
 	// open are the workloads with a rollout that has a place.
 	open map[kube.Key]struct{}
-	// unchecked are those of them that can't be checked, and since when. timeout is how long they keep their place.
+	// unchecked are those of them that can't be checked, and since when.
 	unchecked map[kube.Key]time.Time
-	timeout   time.Duration
 	// told is what was reported about an active change on its source.
 	told map[input.Change]string
 }
 
 func newSpreads(o Options, now func() time.Time) *spreads {
 	return &spreads{
-		limits: spread.Limits{Rolling: o.Safety.MaxRolling, Wait: o.MaxDelay}, steps: o.Safety.Ramp, stopAfter: o.Safety.StopAfter, now: now,
+		limits: spread.Limits{Rolling: o.Safety.MaxRolling, Wait: o.MaxDelay, Proof: o.Safety.Timeout}, steps: o.Safety.Ramp, stopAfter: o.Safety.StopAfter, now: now,
 		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{},
-		unchecked: map[kube.Key]time.Time{}, timeout: o.Safety.Timeout, told: map[input.Change]string{},
+		unchecked: map[kube.Key]time.Time{}, told: map[input.Change]string{},
 	}
 }
 
@@ -94,6 +93,9 @@ func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, 
 		m.Standing = spread.Rolling
 		s.set(s.active[c], m)
 		s.endCanary(s.active[c])
+		if m.IsOverdue(s.at()) { // healthy ones waited for it to begin
+			s.follow(key.ID(), wants)
+		}
 	}
 	return true, refusal{}
 }
@@ -193,7 +195,7 @@ func (s *spreads) postpone(key kube.Key) (recheck time.Duration) {
 	if !known {
 		since = now
 	}
-	left := since.Add(s.timeout).Sub(now)
+	left := since.Add(s.limits.Proof).Sub(now)
 	for _, at := range all {
 		m, _ := at.Member(id)
 		switch {

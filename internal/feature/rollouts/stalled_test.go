@@ -3,6 +3,8 @@ package rollouts
 import (
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,14 +59,51 @@ func TestStalledControllerGivesUpItsPlace(t *testing.T) {
 			c.pass(t, 9*time.Minute)
 			c.expect(t, "it may still go on", 1)
 			c.pass(t, 2*time.Minute)
-			c.expect(t, tc.reason+"; the next healthy one has its place", 2)
-			if n := c.loop.spreads.rolling(); n != 1 {
-				t.Errorf("%d workloads are counted as rolling, want one", n)
+			c.expect(t, tc.reason+"; the one that is broken and the next healthy one begin", 3)
+			if n := c.loop.spreads.rolling(); n != 2 {
+				t.Errorf("%d workloads are counted as rolling, want these two", n)
 			}
 			c.status(t, "b", 2, 2)
 			c.pass(t, 0)
 			c.pass(t, c.safety.Settle)
-			c.expect(t, "the second step, and the one that is broken", 5)
+			c.expect(t, "the second step", 5)
 		})
+	}
+}
+
+// TestStuckRolloutsDelayAFixOnce: the rollouts of healthy workloads get stuck, one after the other. One that is
+// broken waits for the first of them only.
+func TestStuckRolloutsDelayAFixOnce(t *testing.T) {
+	t.Parallel()
+	c := newBroken(t, 6, []string{"f"}, func(*crew) {})
+	c.pass(t, 2*time.Second)
+	c.expect(t, "the first step", 1)
+	c.pass(t, 10*time.Minute)
+	c.expect(t, "it may still go on", 1)
+	c.pass(t, time.Minute)
+	if got := slices.Sorted(slices.Values(c.order)); strings.Join(got, "") != "abf" {
+		t.Errorf("rolled out %q, want a, the next healthy one, and f", got)
+	}
+}
+
+// TestChangesWithoutEndReachBroken: a source changes before any healthy workload has proved the version. Each
+// version is awaited, but not without end.
+func TestChangesWithoutEndReachBroken(t *testing.T) {
+	t.Parallel()
+	c := newBroken(t, 6, []string{"f"}, func(*crew) {})
+	begun := c.clock
+	for i := 0; !slices.Contains(c.order, "f"); i++ {
+		if c.clock.Sub(begun) > 2*time.Hour {
+			t.Fatalf("%d rollouts, and none of f", len(c.order))
+		}
+		c.pass(t, 2*time.Second)
+		c.pass(t, 48*time.Second)
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			c.status(t, name, 2, 2)
+		}
+		c.change(t, string(rune('3'+i%7)))
+	}
+	if waited := c.clock.Sub(begun); waited < 50*time.Minute {
+		t.Errorf("f waited for %s, and each version is awaited anew at first", waited)
 	}
 }

@@ -37,7 +37,7 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 		if f.Change.IsZero() || f.Reason == input.PutBack {
 			continue
 		}
-		members[f.Change] = in.member(key, f, r.options.Safety.Settle)
+		members[f.Change] = in.member(key, f, r.options.Safety.Settle, r.spreads.limits)
 		if in.isResumed(f) {
 			resumed = append(resumed, f.Change)
 		}
@@ -59,22 +59,26 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 }
 
 // member is the workload in one of its changes, ready to begin.
-func (in Observation) member(key kube.Key, f input.Finding, settle time.Duration) spread.Member {
+func (in Observation) member(key kube.Key, f input.Finding, settle time.Duration, l spread.Limits) spread.Member {
 	return spread.Member{
-		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First, Begins: in.readySince(f, settle),
+		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First, Begins: in.readySince(f, settle, l),
 		Able: in.Turn.Able, Healthy: in.Turn.Able && in.Turn.Healthy, AtOnce: f.Pace.AtOnce,
 	}
 }
 
 // readySince is since when nothing of the workload's own is in the way of its change, or was at first. One that
-// became available a moment ago has to stay so for the settle time first.
-func (in Observation) readySince(f input.Finding, settle time.Duration) time.Time {
-	at := in.Now
+// became available a moment ago has to stay so for the settle time first. It waits anew for each version, but
+// not for ever if the source changes faster than healthy workloads prove it.
+func (in Observation) readySince(f input.Finding, settle time.Duration, l spread.Limits) time.Time {
+	at, ever := in.Now, in.Entry.DelaySince.Add(max(in.MaxDelay, in.Intent.Quiet))
 	if given := in.Entry.Inputs[f.ID]; given.Due == f.Current.Short() && !given.Waits.IsZero() && given.Waits.Before(at) {
 		at = given.Waits
 	}
-	if in.Turn.Able && !in.Turn.Healthy {
+	switch {
+	case in.Turn.Able && !in.Turn.Healthy:
 		at = at.Add(settle)
+	case !in.Entry.DelaySince.IsZero() && ever.Before(at) && in.Now.Sub(ever) >= l.Longest():
+		at = ever
 	}
 	return at
 }
@@ -111,7 +115,7 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 		if f.Change.IsZero() {
 			continue
 		}
-		m := in.member(key, f, r.options.Safety.Settle)
+		m := in.member(key, f, r.options.Safety.Settle, r.spreads.limits)
 		m.Standing, m.Why = in.standing(f, e, d, err)
 		m = in.stands(m, e.Turn)
 		if before, several := members[f.Change]; !several || before.Standing < m.Standing {

@@ -1,12 +1,14 @@
 package rollouts
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
 
@@ -33,15 +35,16 @@ type spreads struct {
 	open map[kube.Key]struct{}
 	// unchecked are those of them that can't be checked, and since when.
 	unchecked map[kube.Key]time.Time
-	// told is what was reported about an active change on its source.
-	told map[input.Change]string
+	// told is what was reported about an active change on its source, by namespace: a shared source has a copy in
+	// each of them.
+	told map[input.Change]map[string]string
 }
 
 func newSpreads(o Options, now func() time.Time) *spreads {
 	return &spreads{
 		limits: spread.Limits{Rolling: o.Safety.MaxRolling, Wait: o.MaxDelay, Proof: o.Safety.Timeout}, steps: o.Safety.Ramp, stopAfter: o.Safety.StopAfter, now: now,
 		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{},
-		unchecked: map[kube.Key]time.Time{}, told: map[input.Change]string{},
+		unchecked: map[kube.Key]time.Time{}, told: map[input.Change]map[string]string{},
 	}
 }
 
@@ -55,10 +58,9 @@ func (s *spreads) Wake(f func(kube.Key)) {
 // refusal is why a workload has no turn. The zero value is that other workloads get the change first, or too
 // many roll.
 type refusal struct {
-	// canary is the workload that a user wants to be the first with the change, and that isn't expected
-	// to begin. Its ID is empty when there is none.
-	canary spread.Member
-	change input.Change
+	// canaries describe, for each change, the workload that a user wants to be the first with it, and that isn't
+	// expected to begin.
+	canaries map[input.Change]string
 	// recheck is when the workload will have waited for so long that it may begin, or that it has to be
 	// reported, zero for never.
 	recheck time.Duration
@@ -110,13 +112,14 @@ func (s *spreads) at() spread.Limits {
 // refusal is why a workload has no turn of these changes.
 func (s *spreads) refusal(id string, wants []*spread.Spread) (why refusal) {
 	l := s.at()
+	why.canaries = map[input.Change]string{}
 	for _, at := range wants {
 		m, _ := at.Member(id)
 		if left := m.Latest(l).Sub(l.Now); left > 0 {
 			why.recheck = sooner(why.recheck, left)
 		}
-		if canary, waits := at.Canary(m, l); waits && (why.canary.ID == "" || canary.ID < why.canary.ID) {
-			why.canary, why.change = canary, at.Change
+		if canary, waits := at.Canary(m, l); waits {
+			why.canaries[at.Change] = objectname.OfID(canary.ID) + " goes first, and waits (" + string(cmp.Or(canary.Why, input.AwaitsTurn)) + ")"
 		}
 	}
 	return why
@@ -253,14 +256,17 @@ func (s *spreads) follow(id string, changed []*spread.Spread) {
 	}
 }
 
-// isNews reports whether this wasn't reported yet about an active change, and notes that it is.
-func (s *spreads) isNews(c input.Change, text string) bool {
+// isNews reports whether this wasn't reported yet about an active change in a namespace, and notes that it is.
+func (s *spreads) isNews(c input.Change, namespace, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, active := s.active[c]; !active || s.told[c] == text {
+	if _, active := s.active[c]; !active || s.told[c][namespace] == text {
 		return false
 	}
-	s.told[c] = text
+	if s.told[c] == nil {
+		s.told[c] = map[string]string{}
+	}
+	s.told[c][namespace] = text
 	return true
 }
 

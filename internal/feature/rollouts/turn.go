@@ -1,8 +1,9 @@
 package rollouts
 
 import (
-	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
@@ -50,9 +50,9 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 		return false
 	}
 	in.Turn.Taken, in.Turn.Refused = false, true
-	if canary := why.canary; canary.ID != "" {
-		in.Turn.Canary = objectname.OfID(canary.ID) + " goes first, and waits (" + string(cmp.Or(canary.Why, input.AwaitsTurn)) + ")"
-		in.Turn.CanaryOf = why.change
+	in.Turn.Canaries = why.canaries
+	if len(why.canaries) > 0 {
+		in.Turn.Canary = slices.Min(slices.Collect(maps.Values(why.canaries)))
 	}
 	in.Recheck = sooner(sooner(in.Recheck, why.recheck), sooner(in.Turn.Settles, r.options.Safety.Timeout))
 	return true
@@ -259,18 +259,22 @@ func (r *Reconciler) raiseStop(ctx context.Context, w *kube.Workload, c input.Ch
 	r.spreads.wakeWaiting(c)
 }
 
-// reportCanary reports on the source, once, that its change waits for the workload that a user wants to be
-// the first.
+// reportCanary reports on the sources, once in each namespace, that their changes wait for the workload that a user
+// wants to be the first.
 func (r *Reconciler) reportCanary(ctx context.Context, key kube.Key, in Observation, d Decision) {
-	c := in.Turn.CanaryOf
-	if d.Reason != input.AwaitsFirst || !r.spreads.isNews(c, in.Turn.Canary) {
+	if d.Reason != input.AwaitsFirst {
 		return
 	}
-	if about := r.sourceReference(ctx, key.Namespace, c.ID); about != nil {
-		r.Announcer.Announce(announce.Event{
-			About: about, Reason: string(input.AwaitsFirst), Action: string(Wait), Change: c,
-			Note: c.String() + ": " + in.Turn.Canary + "; the other healthy workloads keep the earlier version until then",
-		})
+	for c, canary := range in.Turn.Canaries {
+		if !r.spreads.isNews(c, key.Namespace, canary) {
+			continue
+		}
+		if about := r.sourceReference(ctx, key.Namespace, c.ID); about != nil {
+			r.Announcer.Announce(announce.Event{
+				About: about, Reason: string(input.AwaitsFirst), Action: string(Wait), Change: c,
+				Note: c.String() + ": " + canary + "; the other healthy workloads keep the earlier version until then",
+			})
+		}
 	}
 }
 

@@ -75,10 +75,10 @@ type Spread struct {
 	// members are all followed workloads that use it, by ID, and tally counts them.
 	members map[string]Member
 	tally   tally
-	// earliest is when the first healthy member can begin, once that was asked for. oldest is since when a member
-	// has waited that no proof is expected of, or one that isn't waiting any more did.
+	// earliest is when the first healthy member can begin, once that was asked for.
 	earliest *time.Time
-	oldest   time.Time
+	// oldest is since when the first member has waited that can't prove the change. It may have begun meanwhile.
+	oldest time.Time
 }
 
 // Set adds a member, or replaces what is known about it.

@@ -33,7 +33,7 @@ type spreads struct {
 	of map[string][]*spread.Spread
 	// open are the workloads with a rollout that has a place.
 	open map[kube.Key]struct{}
-	// unchecked are those of them that can't be checked, and since when.
+	// unchecked are workloads that have a place and can't be checked, and since when.
 	unchecked map[kube.Key]time.Time
 	// told is what was reported about an active change on its source, by namespace: a shared source has a copy in
 	// each of them.
@@ -91,13 +91,15 @@ func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, 
 		}
 		return false, s.refusal(key.ID(), wants)
 	}
+	overdue := false
 	for c, m := range members {
 		m.Standing = spread.Rolling
 		s.set(s.active[c], m)
 		s.endCanary(s.active[c])
-		if m.IsOverdue(s.at()) { // healthy ones waited for it to begin
-			s.follow(key.ID(), wants)
-		}
+		overdue = overdue || m.IsOverdue(s.at())
+	}
+	if overdue { // healthy ones waited for it to begin
+		s.follow(key.ID(), wants)
 	}
 	return true, refusal{}
 }

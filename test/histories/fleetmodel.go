@@ -69,6 +69,8 @@ type member struct {
 	wishes dated[FleetWishes]
 	paused dated[bool]
 	pods   dated[int]
+	// dueSince is since when it certainly lacks a version, whichever.
+	dueSince time.Time
 	// given are the contents that its pods can have, by source: more than one while Lockstep
 	// can't have known which one they loaded.
 	given map[string][]string
@@ -187,6 +189,12 @@ func (m *FleetModel) forgetRecords() {
 func (m *FleetModel) advance(to time.Time) {
 	m.now = to
 	for _, w := range m.members {
+		switch isDue := len(m.dueFor(w)) > 0; {
+		case !isDue:
+			w.dueSince = time.Time{}
+		case w.dueSince.IsZero():
+			w.dueSince = to
+		}
 		if w.trial != nil && w.done.IsZero() && m.isFreed(w) {
 			m.fail(w, false) // its pods crashed for that long
 		}

@@ -1,6 +1,7 @@
 package histories
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -264,7 +265,7 @@ func (m *FleetModel) runsAhead(w *member, c change) error {
 	if proven == 0 && first != "" && m.isAble(w) && !w.wishes.now.First && !w.wishes.before.First {
 		return fmt.Errorf("%s goes first, and none is proven", first)
 	}
-	if proven == 0 && candidates > 0 && !m.isAble(w) && !m.mayBeAble(w) {
+	if proven == 0 && candidates > 0 && !m.isAble(w) && !m.mayBeAble(w) && !m.isOverdue(w, c) {
 		return fmt.Errorf("it was not healthy before, and none is proven")
 	}
 	step := 1
@@ -276,6 +277,14 @@ func (m *FleetModel) runsAhead(w *member, c change) error {
 		return fmt.Errorf("%d are proven, and %d of this step roll already", certainly, proving)
 	}
 	return nil
+}
+
+// isOverdue reports whether a workload may have waited for so long that it doesn't wait for a proof any more: it
+// waited for as long as a stuck rollout keeps its place, or several times as long for whichever versions.
+func (m *FleetModel) isOverdue(w *member, c change) bool {
+	delay := cmp.Or(m.rules.MaxDelay, time.Minute)
+	since := m.sources[place{w.Namespace, c.source}].content.since
+	return m.now.Sub(since) >= max(delay, m.rules.Timeout) || !w.dueSince.IsZero() && m.now.Sub(w.dueSince) >= 5*(delay+m.rules.Timeout)
 }
 
 // mayBeLimited reports whether its namespace may keep a workload from rolling beside others.

@@ -54,16 +54,20 @@ func Admit(in []*Spread, wants func(id string) []*Spread, l Limits) []string {
 			continue
 		}
 		line := s.Line()
-		if s.tally.proven == 0 { // a workload that proves nothing doesn't overtake one that can begin now
-			sorting.By(line, func(a, b Member) int { return isFirst(a.proves(), b.proves()) })
+		if s.tally.proven == 0 { // a workload that proves nothing overtakes one that can begin now only once it is overdue
+			sorting.By(line, func(a, b Member) int {
+				return cmp.Or(isFirst(a.IsOverdue(l), b.IsOverdue(l)), isFirst(a.proves(), b.proves()))
+			})
 		}
+		isBehind := false // beside a healthy one that rolls, an overdue one would wait again, so that begins before
 		for _, m := range line {
-			if asked[m.ID] {
+			if asked[m.ID] || isBehind && m.proves() {
 				continue
 			}
 			asked[m.ID] = true
 			if all := wants(m.ID); start(m.ID, all, l) {
 				started, moved[m.ID] = append(started, m.ID), all
+				isBehind = isBehind || s.tally.proven == 0 && m.IsOverdue(l)
 			}
 		}
 	}

@@ -15,6 +15,7 @@
 package spread
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -76,6 +77,8 @@ type Spread struct {
 	tally   tally
 	// earliest is when the first healthy member can begin, once that was asked for.
 	earliest *time.Time
+	// oldest is since when the first member has waited that can't prove the change. It may have begun meanwhile.
+	oldest time.Time
 }
 
 // Set adds a member, or replaces what is known about it.
@@ -86,6 +89,9 @@ func (s *Spread) Set(m Member) {
 	s.Remove(m.ID)
 	s.members[m.ID] = m
 	s.count(m, 1)
+	if m.Standing == Ready && !m.proves() && (s.oldest.IsZero() || m.Begins.Before(s.oldest)) {
+		s.oldest = m.Begins
+	}
 }
 
 func (s *Spread) count(m Member, n int) {
@@ -115,10 +121,15 @@ type Limits struct {
 	Rolling int
 	// In is the limit of a namespace, zero for none. Nil: no namespace has one.
 	In func(namespace string) int
-	// Wait is how long a workload waits for a healthy one that hasn't begun, and Now the time.
-	Wait time.Duration
-	Now  time.Time
+	// Wait is how long a workload waits for a healthy one that hasn't begun, Proof how long a rollout may take
+	// without progress, and Now the time.
+	Wait, Proof time.Duration
+	Now         time.Time
 }
+
+// Longest is how long a workload waits for the proof of others at most, whichever versions. It is several times what
+// one rollout takes, because one that makes progress may take longer, and the next version may need another one.
+func (l Limits) Longest() time.Duration { return 5 * (l.Wait + l.Proof) }
 
 func (l Limits) in(namespace string) int {
 	if l.In == nil {
@@ -162,7 +173,7 @@ func (s *Spread) awaitsProof(m Member, l Limits) bool {
 	return s.Expects(m, l)
 }
 
-// Expects reports whether a member that can prove the change rolls, or can begin before this one has
+// Expects reports whether a member that can prove the change rolls, or can begin, before this one has
 // waited for too long.
 //
 // Ready since 10:00:00, with a limit of a minute: at 10:00:30 it waits for a healthy workload whose quiet
@@ -170,7 +181,7 @@ func (s *Spread) awaitsProof(m Member, l Limits) bool {
 // could have begun at 10:00:50, and waits for its turn in another change.
 func (s *Spread) Expects(m Member, l Limits) bool {
 	if s.tally.proving > 0 {
-		return true
+		return l.Now.Before(m.Begins.Add(l.Longest()))
 	}
 	latest, begins := m.Latest(l), s.begins()
 	return l.Now.Before(latest) && !begins.IsZero() && !begins.After(latest)
@@ -178,6 +189,12 @@ func (s *Spread) Expects(m Member, l Limits) bool {
 
 // Latest is until when the member waits for a healthy one to begin.
 func (m Member) Latest(l Limits) time.Time { return m.Begins.Add(l.Wait) }
+
+// IsOverdue reports whether a member that can't prove the change has waited for as long as a stuck rollout keeps its
+// place. Healthy ones don't begin before it any more: each of them could get stuck too.
+func (m Member) IsOverdue(l Limits) bool {
+	return !m.Able && !l.Now.Before(m.Begins.Add(max(l.Wait, l.Proof)))
+}
 
 // Canary is the member that a user wants to be the first, if this one waits for nothing else and that one
 // isn't expected to begin.
@@ -231,7 +248,7 @@ func (m Member) proves() bool { return m.Able && m.Healthy }
 // isFull reports whether no member may start, whichever it is.
 func (s *Spread) isFull(l Limits) bool {
 	l.In = nil
-	return !s.Room(Member{AtOnce: s.tally.atOnce > 0}, l) && !s.Room(Member{Able: true, Healthy: true, First: true}, l)
+	return !s.Room(Member{AtOnce: s.tally.atOnce > 0, Begins: cmp.Or(s.oldest, l.Now)}, l) && !s.Room(Member{Able: true, Healthy: true, First: true}, l)
 }
 
 // tally counts the members of a spread.

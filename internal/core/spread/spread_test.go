@@ -19,10 +19,14 @@ func change(name string) input.Change {
 	return input.Change{Namespace: "shop", ID: input.ConfigMap(name), Version: "77ab01c9de"}
 }
 
-// now is the time of the tests, and wait how long a workload waits for a healthy one to begin.
+// now is the time of the tests, wait how long a workload waits for a healthy one to begin, and proof how long a stuck
+// rollout keeps its place.
 var now = time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
 
-const wait = time.Minute
+const (
+	wait  = time.Minute
+	proof = 10 * time.Minute
+)
 
 // parse makes a spread of members such as "shop/a:ready", "blog/b:rolling,unable" or
 // "shop/c:due,first"; "shop/*9:has" are nine of them. "shop/d:due,24h" can begin in a day, "shop/e:ready,-2m" could
@@ -122,7 +126,8 @@ func TestRoom(t *testing.T) {
 		"UnableSoon":         {"a healthy one begins in half a minute", "shop/b:due,30s shop/*9:ready,unable", 20, 0, false, "unable", false},
 		"UnableWaited":       {"it waits for a minute, and the healthy one waits in another change", "shop/b:ready shop/*9:ready,unable", 20, 0, false, "unable,-1m", true},
 		"UnableStillWaits":   {"it has waited for less", "shop/b:ready shop/*9:ready,unable", 20, 0, false, "unable,-59s", false},
-		"UnableAndRolling":   {"however long it has waited, a proof is on its way", "shop/b:rolling shop/*9:ready", 20, 0, false, "unable,-1h", false},
+		"UnableAndRolling":   {"it has waited for long, and a proof is on its way", "shop/b:rolling shop/*9:ready", 20, 0, false, "unable,-54m", false},
+		"UnableForTooLong":   {"it has waited for several rollouts, such as those of earlier versions", "shop/b:rolling shop/*9:ready", 20, 0, false, "unable,-55m", true},
 		"UnableAndFirst":     {"it doesn't wait for one that a user chose", "shop/b:due,24h,first shop/*9:ready", 20, 0, false, "unable", true},
 		"UnableFirstSoon":    {"the one that a user chose begins in half a minute", "shop/b:due,30s,first shop/*9:ready", 20, 0, false, "unable", false},
 		"UnableBehind":       {"the healthy one waits for another workload", "shop/b:due,unknown shop/*9:ready,unable", 20, 0, false, "unable", true},
@@ -144,7 +149,7 @@ func TestRoom(t *testing.T) {
 			s := parse(t, "app", "shop/a:"+strings.TrimPrefix(tc.member+",ready", ",")+" "+tc.others)
 			s.Steps = !tc.plain
 			m, _ := s.Member("shop/a")
-			limits := spread.Limits{Rolling: tc.limit, Wait: wait, Now: now, In: func(namespace string) int {
+			limits := spread.Limits{Rolling: tc.limit, Wait: wait, Proof: proof, Now: now, In: func(namespace string) int {
 				if namespace == m.Namespace {
 					return tc.within
 				}
@@ -199,7 +204,11 @@ func TestAdmit(t *testing.T) {
 		"Both":        {"room in both changes", "shop/a:ready", "shop/a:ready", 1, false, []string{"shop/a"}},
 		"AllOrNone":   {"no room in one of two changes, so it takes no place of the other", "shop/a:ready shop/b:ready", "shop/a:ready shop/z:rolling", 1, false, []string{"shop/b"}},
 		"NotReady":    {"it isn't ready in one of its changes", "shop/a:ready", "shop/a:due,unknown", 1, false, nil},
-		"Able":        {"the healthy one can begin now, so the other one doesn't overtake it", "shop/a:ready,unable,-1h shop/*9:due,24h shop/b:ready", "", 20, false, []string{"shop/b"}},
+		"Able":        {"the healthy one can begin now, so the other one doesn't overtake it", "shop/a:ready,unable,-9m shop/*9:due,24h shop/b:ready", "", 20, false, []string{"shop/b"}},
+		"Overdue":     {"another rollout got stuck, and this one could too", "shop/z:ready,unable,-10m shop/*9:due,24h shop/b:ready", "", 20, false, []string{"shop/z"}},
+		"OverdueElse": {"the overdue one has no place in another change", "shop/a:ready,unable,-10m shop/*9:due,24h shop/b:ready", "shop/a:ready shop/z:rolling", 1, false, []string{"shop/b"}},
+		"OverdueGoes": {"it has begun", "shop/a:rolling,unable shop/*9:due,24h shop/b:ready", "", 20, false, []string{"shop/b"}},
+		"Longest":     {"a proof is on its way, and it has waited for several", "shop/a:rolling shop/z:ready,unable,-1h shop/*9:due,24h shop/b:ready", "", 20, false, []string{"shop/z"}},
 		"AbleElse":    {"the healthy one has no place in another change, and the other one has waited", "shop/a:ready,unable,-1h shop/*9:due,24h shop/b:ready", "shop/b:ready shop/z:rolling", 1, false, []string{"shop/a"}},
 		"Shared":      {"b lacks the place that a has, so c is next in the other change", "shop/a:ready shop/b:ready", "shop/b:ready shop/c:ready", 1, false, []string{"shop/a", "shop/c"}},
 		"AtOnce":      {"only the one whose source skips the steps", "shop/*9:rolling shop/b:ready shop/c:ready,atonce", "", 20, false, []string{"shop/c"}},
@@ -212,7 +221,7 @@ func TestAdmit(t *testing.T) {
 				s.Steps = !tc.plain
 			}
 			wants := func(id string) []*spread.Spread { return wantsOf(id, all) }
-			limits := spread.Limits{Rolling: tc.limit, Wait: wait, Now: now}
+			limits := spread.Limits{Rolling: tc.limit, Wait: wait, Proof: proof, Now: now}
 			got := spread.Admit(all, wants, limits)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -284,7 +293,7 @@ func admitToTheEnd(t *testing.T, seed uint64) {
 		all[random.IntN(len(all))].Set(m)
 	}
 	wants := func(id string) []*spread.Spread { return wantsOf(id, all) }
-	limits := spread.Limits{Rolling: random.IntN(6), Wait: wait, Now: now, In: func(namespace string) int { return len(namespace) * int(seed%3) }}
+	limits := spread.Limits{Rolling: random.IntN(6), Wait: wait, Proof: proof, Now: now, In: func(namespace string) int { return len(namespace) * int(seed%3) }}
 	for range 20 * len(ids) {
 		for _, id := range spread.Admit(all, wants, limits) {
 			set(all, id, spread.Rolling)

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/sorting"
@@ -129,6 +130,7 @@ type lineup struct {
 
 // lineup computes who is next.
 func (f Fleet) lineup() lineup {
+	told := map[subject][]string{} // by workloads that wait for the first one
 	l := lineup{Fleet: f, spreads: map[subject]*spread.Spread{}, lines: map[subject][]spread.Member{}, awaits: map[subject]string{}, failed: map[subject]bool{}, barred: map[subject]bool{}}
 	for key, entry := range f.Entries {
 		if !entry.GoneAt.IsZero() || entry.TooNew {
@@ -141,7 +143,8 @@ func (f Fleet) lineup() lineup {
 			}
 			l.spreads[at].Set(spread.Member{ID: key.ID(), Namespace: key.Namespace, First: f.First[key], Standing: standing(entry, given)})
 			if given.Due != "" && entry.Decision.Reason == input.AwaitsFirst {
-				l.awaits[at], _, _ = strings.Cut(entry.Decision.Message, ": ")
+				canary, _, _ := strings.Cut(entry.Decision.Message, ": ")
+				told[at] = append(told[at], canary)
 			}
 			l.failed[at] = l.failed[at] || f.hasFailed(key, id, given)
 			l.barred[at] = l.barred[at] || given.Due != "" && entry.Decision.Reason == input.VersionStopped
@@ -151,8 +154,31 @@ func (f Fleet) lineup() lineup {
 		if line := s.Line(); len(line) > 0 {
 			l.lines[at] = line
 		}
+		if len(told[at]) > 0 {
+			l.awaits[at] = canary(s, told[at])
+		}
 	}
 	return l
+}
+
+// canary describes the workload that users want to be the first with an input, while others wait for it, empty when
+// there is none. The decision of a workload names the one of another input, if it waits in both.
+func canary(s *spread.Spread, told []string) (text string) {
+	for m := range s.Members() {
+		if !m.First || !m.IsWaiting() {
+			continue
+		}
+		name := objectname.OfID(m.ID) + " goes first"
+		for _, one := range told {
+			if strings.HasPrefix(one, name) {
+				return one
+			}
+		}
+		if text == "" || name < text {
+			text = name
+		}
+	}
+	return text
 }
 
 // standing is how far a workload is with the current version of an input.

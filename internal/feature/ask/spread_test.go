@@ -115,6 +115,34 @@ func TestExplainPlace(t *testing.T) {
 	}
 }
 
+// TestCanaryOfEachInput: a workload waits for one that goes first with a ConfigMap, and is due for Secrets, too. One of
+// them waits for another workload, and one for none.
+func TestCanaryOfEachInput(t *testing.T) {
+	t.Parallel()
+	f := ask.Fleet{Entries: fleet("shop/a:first shop/b:first shop/c:quiet shop/d:quiet"), First: map[kube.Key]bool{deployment("shop/d"): true, deployment("shop/c"): true}}
+	f.Kinds = []kube.Kind{kube.Deployment()}
+	due := f.Entries[deployment("shop/a")].Inputs[input.ConfigMap("app")]
+	for _, name := range []string{"shop/a", "shop/b", "shop/c"} {
+		f.Entries[deployment(name)].Inputs[input.Secret("db")] = due
+	}
+	for _, name := range []string{"shop/a", "shop/b"} {
+		f.Entries[deployment(name)].Inputs[input.Secret("tls")] = due
+	}
+	delete(f.Entries[deployment("shop/c")].Inputs, input.ConfigMap("app"))
+	w := workload(kube.Deployment(), time.Time{})
+	w.Key = deployment("shop/a")
+	got := map[string]string{}
+	for _, s := range ask.Explain(ask.Situation{Workload: w, Fleet: f, Entry: f.Entries[w.Key], Recorded: true, Readable: true}).Spread {
+		got[s.Input] = s.Awaits
+	}
+	want := map[string]string{
+		"configmap/app": "deployment/d in namespace shop goes first, and waits (QuietWindow)", "secret/db": "deployment/c in namespace shop goes first", "secret/tls": "",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the inputs wait for (-want +got):\n%s", diff)
+	}
+}
+
 // TestStoppedVersions: what was stopped by what, for the workload, the source and the list.
 func TestStoppedVersions(t *testing.T) {
 	t.Parallel()

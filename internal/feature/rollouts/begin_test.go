@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
 
 // TestBegins: every gate answers when a workload can begin.
@@ -340,16 +341,20 @@ func TestReadySince(t *testing.T) {
 		reason  string
 		given   record.Delivered
 		decided input.Reason
+		pending time.Time // since when it could have been rolled out with some version
 		want    time.Time
 	}{
-		"Never":   {"it can begin since now", record.Delivered{Due: f.Current.Short()}, input.AwaitsWindow, now},
-		"Waits":   {"it is on record", record.Delivered{Due: f.Current.Short(), Waits: ago(time.Minute)}, input.AwaitsTurn, ago(time.Minute)},
-		"Window":  {"its window closed and opened again", record.Delivered{Due: f.Current.Short(), Waits: ago(time.Hour)}, input.AwaitsWindow, ago(time.Hour)},
-		"Another": {"that was with another version", record.Delivered{Due: "another", Waits: ago(time.Hour)}, input.AwaitsTurn, now},
-		"Future":  {"a clock was wrong", record.Delivered{Due: f.Current.Short(), Waits: now.Add(time.Hour)}, input.AwaitsTurn, now},
+		"Never":   {"it can begin since now", record.Delivered{Due: f.Current.Short()}, input.AwaitsWindow, time.Time{}, now},
+		"Waits":   {"it is on record", record.Delivered{Due: f.Current.Short(), Waits: ago(time.Minute)}, input.AwaitsTurn, time.Time{}, ago(time.Minute)},
+		"Window":  {"its window closed and opened again", record.Delivered{Due: f.Current.Short(), Waits: ago(time.Hour)}, input.AwaitsWindow, time.Time{}, ago(time.Hour)},
+		"Another": {"that was with another version", record.Delivered{Due: "another", Waits: ago(time.Hour)}, input.AwaitsTurn, time.Time{}, now},
+		"Future":  {"a clock was wrong", record.Delivered{Due: f.Current.Short(), Waits: now.Add(time.Hour)}, input.AwaitsTurn, time.Time{}, now},
+		"Recent":  {"each version is awaited anew", record.Delivered{Due: "another", Waits: ago(time.Second)}, input.AwaitsTurn, ago(75 * time.Minute), now},
+		"Endless": {"it has waited for many versions, since its quiet window ended", record.Delivered{Due: "another", Waits: ago(time.Second)}, input.AwaitsTurn, ago(76 * time.Minute), ago(56 * time.Minute)},
 	} {
-		in := Observation{Now: now, Entry: record.Entry{Inputs: map[input.ID]record.Delivered{app: tc.given}, Decision: record.NewDecision(tc.decided, "", ago(time.Second), time.Time{})}}
-		if got := in.readySince(f, 0); !got.Equal(tc.want) {
+		in := Observation{Now: now, MaxDelay: time.Minute, Intent: settings.Intent{Quiet: 20 * time.Minute}, Entry: record.Entry{Inputs: map[input.ID]record.Delivered{app: tc.given}, Decision: record.NewDecision(tc.decided, "", ago(time.Second), time.Time{})}}
+		in.Entry.DelaySince = tc.pending
+		if got := in.readySince(f, 0, spread.Limits{Wait: time.Minute, Proof: 10*time.Minute + 5*time.Second}); !got.Equal(tc.want) {
 			t.Errorf("%s (%s): since %s, want %s", name, tc.reason, got, tc.want)
 		}
 	}

@@ -63,11 +63,11 @@ type TurnState struct {
 	// patch was already sent, and the answer is lost.
 	Taken, Kept bool
 	// Refused is true when the due changes have no place for the workload now. Canary describes the
-	// workload that a user wants to be the first with the change CanaryOf, and that can't begin. It is
-	// empty when the workload only waits for its turn.
+	// workload that a user wants to be the first, and that can't begin. It is empty when the workload
+	// only waits for its turn. Canaries describes that of each change.
 	Refused  bool
 	Canary   string
-	CanaryOf input.Change
+	Canaries map[input.Change]string
 }
 
 // Gatekeepers know what lets changes through later. One that is nil lets every change through.

@@ -1,12 +1,14 @@
 package rollouts
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
 
@@ -31,14 +33,18 @@ type spreads struct {
 	of map[string][]*spread.Spread
 	// open are the workloads with a rollout that has a place.
 	open map[kube.Key]struct{}
-	// told is what was reported about an active change on its source.
-	told map[input.Change]string
+	// unchecked are workloads that have a place and can't be checked, and since when.
+	unchecked map[kube.Key]time.Time
+	// told is what was reported about an active change on its source, by namespace: a shared source has a copy in
+	// each of them.
+	told map[input.Change]map[string]string
 }
 
 func newSpreads(o Options, now func() time.Time) *spreads {
 	return &spreads{
-		limits: spread.Limits{Rolling: o.Safety.MaxRolling, Wait: o.MaxDelay}, steps: o.Safety.Ramp, stopAfter: o.Safety.StopAfter, now: now,
-		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{}, told: map[input.Change]string{},
+		limits: spread.Limits{Rolling: o.Safety.MaxRolling, Wait: o.MaxDelay, Proof: o.Safety.Timeout}, steps: o.Safety.Ramp, stopAfter: o.Safety.StopAfter, now: now,
+		wake: func(kube.Key) {}, active: map[input.Change]*spread.Spread{}, of: map[string][]*spread.Spread{}, open: map[kube.Key]struct{}{},
+		unchecked: map[kube.Key]time.Time{}, told: map[input.Change]map[string]string{},
 	}
 }
 
@@ -52,10 +58,9 @@ func (s *spreads) Wake(f func(kube.Key)) {
 // refusal is why a workload has no turn. The zero value is that other workloads get the change first, or too
 // many roll.
 type refusal struct {
-	// canary is the workload that a user wants to be the first with the change, and that isn't expected
-	// to begin. Its ID is empty when there is none.
-	canary spread.Member
-	change input.Change
+	// canaries describe, for each change, the workload that a user wants to be the first with it, and that isn't
+	// expected to begin.
+	canaries map[input.Change]string
 	// recheck is when the workload will have waited for so long that it may begin, or that it has to be
 	// reported, zero for never.
 	recheck time.Duration
@@ -86,10 +91,15 @@ func (s *spreads) reserve(key kube.Key, members map[input.Change]spread.Member, 
 		}
 		return false, s.refusal(key.ID(), wants)
 	}
+	overdue := false
 	for c, m := range members {
 		m.Standing = spread.Rolling
 		s.set(s.active[c], m)
 		s.endCanary(s.active[c])
+		overdue = overdue || m.IsOverdue(s.at())
+	}
+	if overdue { // healthy ones waited for it to begin
+		s.follow(key.ID(), wants)
 	}
 	return true, refusal{}
 }
@@ -104,13 +114,14 @@ func (s *spreads) at() spread.Limits {
 // refusal is why a workload has no turn of these changes.
 func (s *spreads) refusal(id string, wants []*spread.Spread) (why refusal) {
 	l := s.at()
+	why.canaries = map[input.Change]string{}
 	for _, at := range wants {
 		m, _ := at.Member(id)
 		if left := m.Latest(l).Sub(l.Now); left > 0 {
 			why.recheck = sooner(why.recheck, left)
 		}
-		if canary, waits := at.Canary(m, l); waits && (why.canary.ID == "" || canary.ID < why.canary.ID) {
-			why.canary, why.change = canary, at.Change
+		if canary, waits := at.Canary(m, l); waits {
+			why.canaries[at.Change] = objectname.OfID(canary.ID) + " goes first, and waits (" + string(cmp.Or(canary.Why, input.AwaitsTurn)) + ")"
 		}
 	}
 	return why
@@ -147,6 +158,7 @@ func (s *spreads) report(key kube.Key, members map[input.Change]spread.Member, o
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, key)
+	delete(s.unchecked, key)
 	if open {
 		s.open[key] = struct{}{}
 	}
@@ -177,18 +189,33 @@ func (s *spreads) report(key kube.Key, members map[input.Change]spread.Member, o
 	s.follow(id, changed)
 }
 
-// postpone lets others go before a workload that can't be checked.
-func (s *spreads) postpone(key kube.Key) {
+// postpone lets others go before a workload that can't be checked. One that rolls keeps its place for the timeout,
+// counted from the first such check: its end may never be seen. It returns when to check that, zero when the
+// workload has no place.
+func (s *spreads) postpone(key kube.Key) (recheck time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := key.ID()
-	for _, at := range s.of[id] {
-		if m, _ := at.Member(id); m.Standing == spread.Due || m.Standing == spread.Ready {
+	id, all, now := key.ID(), slices.Clone(s.of[key.ID()]), s.now()
+	since, known := s.unchecked[key]
+	if !known {
+		since = now
+	}
+	left := since.Add(s.limits.Proof).Sub(now)
+	for _, at := range all {
+		m, _ := at.Member(id)
+		switch {
+		case m.Standing == spread.Rolling && left > 0:
+			s.unchecked[key], recheck = since, left
+		case m.Standing == spread.Rolling, m.Standing == spread.Due, m.Standing == spread.Ready:
 			m.Standing, m.Why, m.Begins = spread.Due, input.Unreadable, time.Time{}
 			at.Set(m)
 		}
 	}
-	s.follow(id, slices.Clone(s.of[id]))
+	if left <= 0 {
+		delete(s.open, key)
+	}
+	s.follow(id, all)
+	return recheck
 }
 
 // leave removes a member that doesn't use the change any more. While namespaces get their copies
@@ -231,14 +258,17 @@ func (s *spreads) follow(id string, changed []*spread.Spread) {
 	}
 }
 
-// isNews reports whether this wasn't reported yet about an active change, and notes that it is.
-func (s *spreads) isNews(c input.Change, text string) bool {
+// isNews reports whether this wasn't reported yet about an active change in a namespace, and notes that it is.
+func (s *spreads) isNews(c input.Change, namespace, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, active := s.active[c]; !active || s.told[c] == text {
+	if _, active := s.active[c]; !active || s.told[c][namespace] == text {
 		return false
 	}
-	s.told[c] = text
+	if s.told[c] == nil {
+		s.told[c] = map[string]string{}
+	}
+	s.told[c][namespace] = text
 	return true
 }
 

@@ -2,6 +2,7 @@ package rollouts
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -100,5 +101,27 @@ func TestReserveConcurrently(t *testing.T) {
 	}
 	if len(s.active) != 0 {
 		t.Error("the change is through, and still kept")
+	}
+}
+
+// TestCanaryOfEachChange: a workload waits for another one in each of its changes. Every source reports that, in each
+// namespace.
+func TestCanaryOfEachChange(t *testing.T) {
+	t.Parallel()
+	one, other := input.Change{Namespace: "shop", ID: app, Version: "2"}, input.Change{ID: db, Version: "2"}
+	s := newSpreads(Options{Safety: Safety{Ramp: true}}, func() time.Time { return now })
+	s.census = func(c input.Change) (all []spread.Member, _ []kube.Key) {
+		for _, name := range []string{"x", "y", "z"} {
+			all = append(all, spread.Member{ID: web(c.ID.Name + name).ID(), Namespace: "shop", Standing: spread.Due, Able: true, Begins: now.Add(time.Hour), Why: input.QuietWindow, First: name == "x"})
+		}
+		return all, nil
+	}
+	m := spread.Member{ID: web("a").ID(), Namespace: "shop", Able: true, Healthy: true, Begins: now.Add(-time.Minute)}
+	granted, why := s.reserve(web("a"), map[input.Change]spread.Member{one: m, other: m}, nil)
+	if granted || !strings.HasPrefix(why.canaries[one], "deployment/appx ") || !strings.HasPrefix(why.canaries[other], "deployment/dbx ") {
+		t.Errorf("granted %t, waits for %v", granted, why.canaries)
+	}
+	if !s.isNews(other, "shop", "x") || !s.isNews(other, "blog", "x") || s.isNews(other, "shop", "x") {
+		t.Error("it isn't reported once in each namespace")
 	}
 }

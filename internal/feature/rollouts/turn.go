@@ -1,8 +1,9 @@
 package rollouts
 
 import (
-	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/objectname"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
@@ -37,7 +37,7 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 		if f.Change.IsZero() || f.Reason == input.PutBack {
 			continue
 		}
-		members[f.Change] = in.member(key, f, r.options.Safety.Settle)
+		members[f.Change] = in.member(key, f, r.options.Safety.Settle, r.spreads.limits)
 		if in.isResumed(f) {
 			resumed = append(resumed, f.Change)
 		}
@@ -50,31 +50,35 @@ func (r *Reconciler) takeTurn(key kube.Key, in *Observation, d Decision) (refuse
 		return false
 	}
 	in.Turn.Taken, in.Turn.Refused = false, true
-	if canary := why.canary; canary.ID != "" {
-		in.Turn.Canary = objectname.OfID(canary.ID) + " goes first, and waits (" + string(cmp.Or(canary.Why, input.AwaitsTurn)) + ")"
-		in.Turn.CanaryOf = why.change
+	in.Turn.Canaries = why.canaries
+	if len(why.canaries) > 0 {
+		in.Turn.Canary = slices.Min(slices.Collect(maps.Values(why.canaries)))
 	}
 	in.Recheck = sooner(sooner(in.Recheck, why.recheck), sooner(in.Turn.Settles, r.options.Safety.Timeout))
 	return true
 }
 
 // member is the workload in one of its changes, ready to begin.
-func (in Observation) member(key kube.Key, f input.Finding, settle time.Duration) spread.Member {
+func (in Observation) member(key kube.Key, f input.Finding, settle time.Duration, l spread.Limits) spread.Member {
 	return spread.Member{
-		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First, Begins: in.readySince(f, settle),
+		ID: key.ID(), Namespace: key.Namespace, First: in.Intent.First, Begins: in.readySince(f, settle, l),
 		Able: in.Turn.Able, Healthy: in.Turn.Able && in.Turn.Healthy, AtOnce: f.Pace.AtOnce,
 	}
 }
 
 // readySince is since when nothing of the workload's own is in the way of its change, or was at first. One that
-// became available a moment ago has to stay so for the settle time first.
-func (in Observation) readySince(f input.Finding, settle time.Duration) time.Time {
-	at := in.Now
+// became available a moment ago has to stay so for the settle time first. It waits anew for each version, but
+// not for ever if the source changes faster than healthy workloads prove it.
+func (in Observation) readySince(f input.Finding, settle time.Duration, l spread.Limits) time.Time {
+	at, ever := in.Now, in.Entry.DelaySince.Add(max(in.MaxDelay, in.Intent.Quiet))
 	if given := in.Entry.Inputs[f.ID]; given.Due == f.Current.Short() && !given.Waits.IsZero() && given.Waits.Before(at) {
 		at = given.Waits
 	}
-	if in.Turn.Able && !in.Turn.Healthy {
+	switch {
+	case in.Turn.Able && !in.Turn.Healthy:
 		at = at.Add(settle)
+	case !in.Entry.DelaySince.IsZero() && ever.Before(at) && in.Now.Sub(ever) >= l.Longest():
+		at = ever
 	}
 	return at
 }
@@ -101,8 +105,7 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 		recheck = time.Millisecond // it was found on trial, and may have ended long ago
 	}
 	if d.Reason == input.GenerationNotObserved {
-		r.spreads.postpone(key)
-		return recheck
+		return sooner(recheck, r.spreads.postpone(key))
 	}
 	if !open && r.spreads.isIdle(key) || open && d.isMistake() && in.Turn.End == spread.Open {
 		return recheck // nothing more is known than before, such as of a patch that isn't on record
@@ -112,7 +115,7 @@ func (r *Reconciler) followTurn(got Gathered, d Decision, err error) (recheck ti
 		if f.Change.IsZero() {
 			continue
 		}
-		m := in.member(key, f, r.options.Safety.Settle)
+		m := in.member(key, f, r.options.Safety.Settle, r.spreads.limits)
 		m.Standing, m.Why = in.standing(f, e, d, err)
 		m = in.stands(m, e.Turn)
 		if before, several := members[f.Change]; !several || before.Standing < m.Standing {
@@ -256,18 +259,22 @@ func (r *Reconciler) raiseStop(ctx context.Context, w *kube.Workload, c input.Ch
 	r.spreads.wakeWaiting(c)
 }
 
-// reportCanary reports on the source, once, that its change waits for the workload that a user wants to be
-// the first.
+// reportCanary reports on the sources, once in each namespace, that their changes wait for the workload that a user
+// wants to be the first.
 func (r *Reconciler) reportCanary(ctx context.Context, key kube.Key, in Observation, d Decision) {
-	c := in.Turn.CanaryOf
-	if d.Reason != input.AwaitsFirst || !r.spreads.isNews(c, in.Turn.Canary) {
+	if d.Reason != input.AwaitsFirst {
 		return
 	}
-	if about := r.sourceReference(ctx, key.Namespace, c.ID); about != nil {
-		r.Announcer.Announce(announce.Event{
-			About: about, Reason: string(input.AwaitsFirst), Action: string(Wait), Change: c,
-			Note: c.String() + ": " + in.Turn.Canary + "; the other healthy workloads keep the earlier version until then",
-		})
+	for c, canary := range in.Turn.Canaries {
+		if !r.spreads.isNews(c, key.Namespace, canary) {
+			continue
+		}
+		if about := r.sourceReference(ctx, key.Namespace, c.ID); about != nil {
+			r.Announcer.Announce(announce.Event{
+				About: about, Reason: string(input.AwaitsFirst), Action: string(Wait), Change: c,
+				Note: c.String() + ": " + canary + "; the other healthy workloads keep the earlier version until then",
+			})
+		}
 	}
 }
 

@@ -40,8 +40,9 @@ type crew struct {
 	version     string // of the ConfigMap, one digit
 	changed     time.Time
 	resumed     []string
-	secret      input.Finding   // of a Secret that a uses, none without an ID
-	refuses     error           // the answer to the next patch
+	secret      input.Finding // of a Secret that a uses, none without an ID
+	refuses     error         // the answer to the next patch
+	unreadable  map[string]error
 	order       []string        // of the patches
 	woken       map[string]bool // by name
 	safety      Safety
@@ -108,7 +109,7 @@ func (c *crew) pass(t *testing.T, d time.Duration) {
 			return
 		}
 		delete(c.woken, names[0])
-		if _, err := c.loop.Reconcile(t.Context(), web(names[0])); err != nil && c.refuses == nil {
+		if _, err := c.loop.Reconcile(t.Context(), web(names[0])); err != nil && c.refuses == nil && c.unreadable == nil {
 			t.Fatal(err)
 		}
 	}
@@ -215,6 +216,9 @@ func (c *crew) Assess(_ context.Context, w *kube.Workload, _ settings.Intent, gi
 		f.Standing, f.Reason = input.Due, input.Changed
 	}
 	all := []input.Finding{f}
+	if err := c.unreadable[w.Key.Name]; err != nil {
+		return input.Assessment{}, err
+	}
 	if also := c.secret; also.ID != (input.ID{}) && w.Key == web("a") {
 		if given.Inputs[also.ID].Version == also.Current {
 			also.Standing, also.Reason = input.Settled, input.InStep

@@ -99,7 +99,7 @@ func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	r.mu.Lock()
 	s, stored := r.shardOf(key), storageKey(key)
 	entry, ok, err := s.entry(stored)
-	entry.WrittenAt = s.storedAt(stored)
+	entry.WrittenAt, entry.Version = s.storedAt(stored)
 	r.mu.Unlock()
 	if !ok {
 		return record.Entry{}, false

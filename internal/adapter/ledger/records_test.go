@@ -125,12 +125,12 @@ func TestKnownRecordsAreAdopted(t *testing.T) {
 	if err := r.mirror.Replace([]any{shard}, "1"); err != nil || !known {
 		t.Errorf("the list counts as complete: %t, error %v", known, err)
 	}
-	if e, _ := r.Entry(key); !e.WrittenAt.Equal(at) {
-		t.Errorf("the entry was written at %s, want %s", e.WrittenAt, at)
+	if e, _ := r.Entry(key); !e.WrittenAt.Equal(at) || e.Version != 1 {
+		t.Errorf("the entry was written at %s with version %d, want %s and 1", e.WrittenAt, e.Version, at)
 	}
 	put(t, r, key, "2")
-	if e, _ := r.Entry(key); !e.WrittenAt.IsZero() {
-		t.Errorf("an entry that isn't written yet was written at %s", e.WrittenAt)
+	if e, _ := r.Entry(key); !e.WrittenAt.IsZero() || e.Version != 0 {
+		t.Errorf("an entry that isn't written yet was written at %s with version %d", e.WrittenAt, e.Version)
 	}
 }
 

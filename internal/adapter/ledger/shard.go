@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // shardCopy is a ConfigMap of the record from the watch. Its texts are dropped once the shard
@@ -94,13 +95,14 @@ func (s *shard) get(key string) (string, bool) {
 	return text, ok
 }
 
-// storedAt is when the API server had stored the text of a key, zero while a newer one isn't stored.
-func (s *shard) storedAt(key string) time.Time {
+// storedAt is when the API server had stored the text of a key, and in which version, zero while a newer text
+// isn't stored.
+func (s *shard) storedAt(key string) (at time.Time, version uint64) {
 	_, dirty := s.dirty[key]
-	if _, sent := s.sent[key]; dirty || sent {
-		return time.Time{}
+	if _, sent := s.sent[key]; dirty || sent || s.resourceVersion == "" {
+		return time.Time{}, 0
 	}
-	return s.writtenAt
+	return s.writtenAt, timeline.WrittenUpTo(s.resourceVersion).Max
 }
 
 // set records a text to write; nil removes the key. Changes in flight may change the stored

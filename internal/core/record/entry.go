@@ -207,8 +207,9 @@ type Unstored struct {
 	// not be replaced.
 	TooNew bool
 	// WrittenAt is when the API server had stored the entry, by its clock: the last write of the record
-	// that holds it. It is zero until then, and when that isn't known.
+	// that holds it, and Version its resource version then. Both are zero until then, and when that isn't known.
 	WrittenAt time.Time
+	Version   uint64
 }
 
 // part is a stored field of an entry, or a note on a version: its written name, and a pointer

@@ -63,9 +63,13 @@ func (t Timeline) MayHaveLoadedAnother() bool {
 }
 
 // isOnRecord reports whether the input was last written before the record was, so no rollout since
-// then has loaded another version than the one on record. Only times show that.
+// then has loaded another version than the one on record. Times show that, and the resource versions that no write
+// came later which left no time: one that removed a key, with the manager that had added it.
 func (t Timeline) isOnRecord() bool {
 	written := t.Input.WrittenAt
+	if t.Record.Version > 0 && t.version() > t.Record.Version {
+		return false
+	}
 	return t.IsUnwatched() && !t.IsInGap() && !written.IsZero() && (!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf))
 }
 

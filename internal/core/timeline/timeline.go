@@ -110,6 +110,8 @@ type Input struct {
 type Record struct {
 	// Known is true when there is an entry with inputs, or was one that cannot be read.
 	Known bool
+	// Version is the resource version with which the API server stored the entry, zero when unknown.
+	Version uint64
 	// KnowsTemplate is true when it lists which template it takes into account.
 	KnowsTemplate bool
 	// Unaccounted is true when another writer has changed the template since, and pods

@@ -80,7 +80,7 @@ func (s seen) observation() configs.Observation {
 		line.Workload.RolledOutAt = at(3)
 	}
 	line.Past.Starts, line.Input.Mounted = s.Starts, s.Mounted
-	line.Record.Waits = s.Given.IsAbsent() && s.Required
+	line.Record.Waits = s.Required && (s.Given.IsAbsent() || s.Given.IsZero() && s.New)
 	line.Record.Searched, line.Record.Unaccounted, line.Record.Delivering = s.Searched, s.Unaccounted, input.Tracked(s.Delivering)
 	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
 }

@@ -90,7 +90,7 @@ func (p *past) close(waits bool) {
 		p.waiting.Delete(p.workload.Key)
 		return
 	}
-	if p.known.Starts.Unknown {
+	if p.known.Starts.Unknown || p.known.Starts.Accepted.IsZero() { // pods may start meanwhile
 		p.known.Starts = pods.Starts{}
 	}
 	p.waiting.Store(p.workload.Key, waiting{p.moment(), p.known})

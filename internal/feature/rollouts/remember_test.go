@@ -459,3 +459,22 @@ func TestHoldTextIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of a hold are told", len(got))
 	}
 }
+
+// TestTookOverByTheServersClock: when the earlier workload was gone is the API server's time of that record. Lockstep's own
+// clock may be behind, so its revisions would look younger.
+func TestTookOverByTheServersClock(t *testing.T) {
+	t.Parallel()
+	old := record.Entry{ID: web("web").ID(), UID: "old", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
+	for stored, want := range map[time.Time]bool{ago(time.Minute): true, ago(5 * time.Minute): false} {
+		old.GoneAt, old.WrittenAt = ago(10*time.Minute), stored
+		g := &Gatherer{Entry: func(kube.Key) (record.Entry, bool) { return old, true }, Now: func() time.Time { return ago(9 * time.Minute) }}
+		g.Revisions = func(context.Context, *kube.Workload) (timeline.Past, error) { return timeline.Past{}, nil }
+		w := &kube.Workload{Identity: kube.Identity{Key: web("web"), UID: "4711", Created: now}, Status: kube.Progress{Status: health.Status{Observed: true}}}
+		past := func(context.Context, timeline.Evidence) (timeline.Past, error) {
+			return timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: ago(2 * time.Minute), Current: true}}}, nil
+		}
+		if e, _, err := g.entry(t.Context(), w, past); err != nil || e.TakenOver != want {
+			t.Errorf("gone by the record of %s: taken over %t, error %v, want %t", stored, e.TakenOver, err, want)
+		}
+	}
+}

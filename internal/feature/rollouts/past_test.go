@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -75,9 +76,10 @@ func TestStartsAreAskedForOnce(t *testing.T) {
 		return timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-a"}, {Name: "web-b", Current: true}}}, nil
 	}
 	var asked []string
+	accepted := now
 	p.starts = func(_ context.Context, _ *kube.Workload, revision string) (pods.Starts, error) {
 		asked = append(asked, revision)
-		return pods.Starts{Asked: true, Version: 7}, nil
+		return pods.Starts{Asked: true, Version: 7, Accepted: accepted}, nil
 	}
 	for _, from := range []timeline.Evidence{timeline.FromRevisions, timeline.FromPods, timeline.FromPods, timeline.FromRevisions} {
 		got, err := p.ask(t.Context(), from)
@@ -92,6 +94,15 @@ func TestStartsAreAskedForOnce(t *testing.T) {
 	next := &past{workload: s.workload, waiting: p.waiting, request: p.request, starts: p.starts}
 	if _, err := next.ask(t.Context(), timeline.FromPods); err != nil || len(asked) != 1 {
 		t.Errorf("while it waits, the pods are listed again: %q, error %v", asked, err)
+	}
+	accepted = time.Time{}
+	empty := &past{workload: s.workload, waiting: &sync.Map{}, request: p.request, starts: p.starts}
+	for want := 2; want <= 3; want++ {
+		if _, err := empty.ask(t.Context(), timeline.FromPods); err != nil || len(asked) != want {
+			t.Errorf("pods that there weren't are listed %d times, want %d, error %v", len(asked), want, err)
+		}
+		empty.close(true)
+		empty = &past{workload: s.workload, waiting: empty.waiting, request: p.request, starts: p.starts}
 	}
 	none := &past{workload: s.workload, waiting: &sync.Map{}, request: p.request}
 	if got, err := none.ask(t.Context(), timeline.FromPods); err != nil || !got.Starts.Unknown {

@@ -150,6 +150,12 @@ func (f Fleet) lineup() lineup {
 			l.barred[at] = l.barred[at] || given.Due != "" && entry.Decision.Reason == input.VersionStopped
 		}
 	}
+	l.line(told)
+	return l
+}
+
+// line puts the members of each input into their order.
+func (l *lineup) line(told map[subject][]string) {
 	for at, s := range l.spreads {
 		if line := s.Line(); len(line) > 0 {
 			l.lines[at] = line
@@ -158,7 +164,6 @@ func (f Fleet) lineup() lineup {
 			l.awaits[at] = canary(s, told[at])
 		}
 	}
-	return l
 }
 
 // canary describes the workload that users want to be the first with an input, while others wait for it, empty when

@@ -249,17 +249,17 @@ func TestAssessOptingIn(t *testing.T) {
 		change func(*situation)
 		want   input.Reason
 	}{
-		"MadeWhileAway":    {"asked from its beginning, and then the source changed", func(*situation) {}, input.Changed},
-		"AskedNow":         {"the annotation comes before our eyes", func(s *situation) { s.workload.SettingsWritten = exactly(70) }, input.Baseline},
-		"AskedWhileAway":   {"the annotation came after the change", func(s *situation) { s.workload.AskedAt = at(12) }, input.Baseline},
-		"NobodyCanTell":    {"the managed fields are stripped", func(s *situation) { s.workload.AskedAt = time.Time{} }, input.Baseline},
-		"ByFlag":           {"--auto leaves no trace of when it was set", func(s *situation) { s.workload.Annotations = nil }, input.Baseline},
-		"ByNamespace":      {"its namespace asked before the change", func(s *situation) { s.byNamespace(at(4), upTo(60)) }, input.Changed},
-		"ByNamespaceAway":  {"its namespace asked after the change", func(s *situation) { s.byNamespace(at(12), upTo(60)) }, input.Baseline},
-		"ByNamespaceNow":   {"its namespace asks now", func(s *situation) { s.byNamespace(at(12), exactly(70)) }, input.Baseline},
-		"NewScope":         {"a flag, a label or a permission brings its kind", func(s *situation) { s.begun = false }, input.Baseline},
-		"OlderThanScope":   {"it was there before its kind was followed", func(s *situation) { s.workload.Created = at(5) }, input.Baseline},
-		"KnownByAnother":   {"it is on record with another source", func(s *situation) { s.entry = given(map[input.ID]string{input.Secret("db"): "1"}) }, input.Baseline},
+		"MadeWhileAway":   {"asked from its beginning, and then the source changed", func(*situation) {}, input.Changed},
+		"AskedNow":        {"the annotation comes before our eyes", func(s *situation) { s.workload.SettingsWritten = exactly(70) }, input.Baseline},
+		"AskedWhileAway":  {"the annotation came after the change", func(s *situation) { s.workload.AskedAt = at(12) }, input.Baseline},
+		"NobodyCanTell":   {"the managed fields are stripped", func(s *situation) { s.workload.AskedAt = time.Time{} }, input.Baseline},
+		"ByFlag":          {"--auto leaves no trace of when it was set", func(s *situation) { s.workload.Annotations = nil }, input.Baseline},
+		"ByNamespace":     {"its namespace asked before the change", func(s *situation) { s.byNamespace(at(4), upTo(60)) }, input.Changed},
+		"ByNamespaceAway": {"its namespace asked after the change", func(s *situation) { s.byNamespace(at(12), upTo(60)) }, input.Baseline},
+		"ByNamespaceNow":  {"its namespace asks now", func(s *situation) { s.byNamespace(at(12), exactly(70)) }, input.Baseline},
+		"NewScope":        {"a flag, a label or a permission brings its kind", func(s *situation) { s.begun = false }, input.Baseline},
+		"OlderThanScope":  {"it was there before its kind was followed", func(s *situation) { s.workload.Created = at(5) }, input.Baseline},
+		"KnownByAnother":  {"it is on record with another source", func(s *situation) { s.entry = given(map[input.ID]string{input.Secret("db"): "1"}) }, input.Baseline},
 		"AskedByAnother": {"the annotation is younger than the record, and the content than the annotation", func(s *situation) {
 			s.entry = given(map[input.ID]string{input.Secret("db"): "1"})
 			s.entry.AsOf = at(5)

@@ -88,7 +88,12 @@ func (l *Loads) fail(format string, args ...any) {
 }
 
 // Unsee records that Lockstep may miss what follows.
-func (l *Loads) Unsee() { l.unseen = true }
+func (l *Loads) Unsee() {
+	if !l.unseen {
+		l.leave() // it came and went before
+	}
+	l.unseen = true
+}
 
 // Write records the content of a source, nil when it was deleted.
 func (l *Loads) Write(source string, data Data) {

@@ -71,10 +71,11 @@ func (t Timeline) isOlderThanRevision() bool {
 }
 
 // isOfNewRevision reports whether the current revision is new with its template: it has a single number,
-// and was written later.
+// and was created and written later. A template that was replaced and restored before its controller acted keeps
+// the earlier one.
 func (t Timeline) isOfNewRevision() bool {
 	return slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
-		return r.Current && r.Number > 0 && len(r.Earlier) == 0 && r.Written > t.Workload.Template.Max
+		return r.Current && r.Number > 0 && len(r.Earlier) == 0 && r.Written > t.Workload.Template.Max && !r.Created.Before(t.Workload.TemplateAt)
 	})
 }
 

@@ -57,6 +57,9 @@ type Workload struct {
 	Created time.Time
 	// Template bounds the last change of its pod template.
 	Template Bounds
+	// TemplateAt is when its pod template was last written, as far as managed fields show; a write of another field may
+	// have moved it.
+	TemplateAt time.Time
 	// Unrevised is true when no revision of that template exists, and none will before a
 	// user or a tool acts.
 	Unrevised bool

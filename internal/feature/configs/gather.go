@@ -164,7 +164,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 	t := timeline.Timeline{
 		ID: id,
 		Workload: timeline.Workload{
-			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || entry.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
+			Created: w.Created, Template: w.TemplateWritten, TemplateAt: w.TemplateAt, Unrevised: !w.HasRevision() || entry.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
 			Listed: w.Listed, RolledOutAt: w.RolledOutAt, Rewritten: w.TemplateAt.After(w.RolledOutAt), Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
 			OlderPods: w.OlderPods && !i.options.Original && !w.Status.Aborted,
 		},
@@ -174,7 +174,8 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 			From: entry.Inputs[id].From, Was: entry.Inputs[id].Was, TakenOver: entry.TakenOver,
 		},
 	}
-	t.Record.Unaccounted = entry.Template.IsReplacedBy(w.Template()) && (!w.Status.Paused || w.IsPausedUnseen())
+	// A later number shows that the template, or another one, was rolled out before the pause.
+	t.Record.Unaccounted = entry.Template.IsReplacedBy(w.Template()) && (!w.Status.Paused || w.IsPausedUnseen() && w.Revision > entry.Template.Number)
 	t.Following, t.Begun = i.options.Since(w, id.Kind)
 	ns, known := i.options.View.Namespace(w.Key.Namespace)
 	if known {

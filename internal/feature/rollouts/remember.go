@@ -115,7 +115,13 @@ func (o outcome) isUnknown(f input.Finding, given record.Delivered) bool {
 	if f.Delivered == f.Current.Unknown() && o.template.Reverted[f.ID] == "" {
 		return true
 	}
-	return f.Live && given.Version == f.Current
+	return f.Live && (given.Version == f.Current || o.isStartingPods())
+}
+
+// isStartingPods reports whether a rollout is in progress, as far as its controller's numbers show: its pods load
+// what exists at the moment.
+func (o outcome) isStartingPods() bool {
+	return o.rollout.Counted && o.rollout.HasOlderPods() && !o.rollout.RollsByHand() && !o.rollout.Paused
 }
 
 // delivered is the entry of one input. An input that is due at first sight, or whose version

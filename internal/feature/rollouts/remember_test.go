@@ -478,3 +478,30 @@ func TestTookOverByTheServersClock(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeDuringARollout: pods that start while a change is pending may load it, so it stays due even if it goes
+// back. Pods that nobody replaces at the moment run the version on record.
+func TestChangeDuringARollout(t *testing.T) {
+	t.Parallel()
+	rolling := health.Status{Observed: true, Counted: true, Counts: health.Counts{Wanted: 2, Existing: 3, Updated: 1}}
+	change := func(f func(*health.Status)) health.Status { s := rolling; f(&s); return s }
+	for name, tc := range map[string]struct {
+		rollout health.Status
+		unknown bool
+	}{
+		"Rolling":    {rolling, true},
+		"Unobserved": {change(func(s *health.Status) { s.Observed = false }), true},
+		"Done":       {change(func(s *health.Status) { s.Counts = health.Counts{Wanted: 2, Existing: 2, Updated: 2} }), false},
+		"Paused":     {change(func(s *health.Status) { s.Paused = true }), false},
+		"OnDelete":   {change(func(s *health.Status) { s.OnDelete = true }), false},
+		"Uncounted":  {change(func(s *health.Status) { s.Counted = false }), false},
+	} {
+		f := due(app, time.Minute)
+		f.Delivered, f.Current, f.Live = v1, v2, true
+		e := record.Entry{Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
+		o := outcome{decision: Decision{Verb: Wait}, findings: []input.Finding{f}, rollout: tc.rollout}
+		if got := remember(e, o).Inputs[app].Version; (got == v2.Unknown()) != tc.unknown {
+			t.Errorf("%s: on record is %s, want unknown %t", name, got, tc.unknown)
+		}
+	}
+}

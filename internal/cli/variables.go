@@ -112,7 +112,10 @@ func reportVariables(cmd *cobra.Command, args []string, env Environment) {
 		switch {
 		case has && !isTyped(cmd.Flags(), flag, args):
 			_, _ = fmt.Fprintln(env.Stderr, commandline.NotRead(name, cmp.Or(presentName(flag), flag.Name)))
-		case !has && !slices.Contains(all, name):
+		case has || slices.Contains(all, name):
+		case flagOf(name) != "":
+			_, _ = fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not read: --%s has no variable\n", name, flagOf(name))
+		default:
 			hint := commandline.Hint(name, "", own)
 			if others := commandline.Hint(name, "", all); hint == "" && others != "" {
 				hint = others + " This command doesn't read it"
@@ -120,6 +123,16 @@ func reportVariables(cmd *cobra.Command, args []string, env Environment) {
 			_, _ = fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not known%s\n", name, hint)
 		}
 	}
+}
+
+// flagOf is the flag of some command for users to which a variable belongs by its name, empty when there is none.
+func flagOf(variable string) string {
+	for name := range userFlags() {
+		if commandline.Variable(name) == variable {
+			return name
+		}
+	}
+	return ""
 }
 
 // isTyped reports whether the arguments set the flag.

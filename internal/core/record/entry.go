@@ -34,6 +34,8 @@ type Delivered struct {
 	// RevertedTo is the revision that the workload was reverted to since, empty when it
 	// wasn't.
 	RevertedTo string
+	// Between is true when pods started while another version was due, which they may have loaded.
+	Between bool
 	// Awaits is true when the template contains the version and pods of an older one are
 	// left, which an operator has to delete.
 	Awaits bool
@@ -81,13 +83,14 @@ func (g Delivered) HadBefore(v fingerprint.Version, revisions []timeline.Revisio
 
 // notes is the table of notes on a version, in the written order: a word and its value, or a
 // word alone. A new note is one row.
-func (g *Delivered) notes() [11]part {
+func (g *Delivered) notes() [12]part {
 	return [...]part{
 		{"from:", (*string)(&g.From)},
 		{"was:", &g.Was},
 		{"due:", &g.Due},
 		{"waits:", &g.Waits},
 		{"back:", &g.RevertedTo},
+		{"between", &g.Between},
 		{"awaits", &g.Awaits},
 		{"sealed", &g.Sealed},
 		{"trial:", &g.Trial},

@@ -27,6 +27,8 @@ type Observation struct {
 	Original bool
 	// Sealed is true when the version on record came from an immutable object.
 	Sealed bool
+	// Between is true when pods may have loaded another version since the one on record.
+	Between bool
 	// Timeline is the known history of workload and source.
 	Timeline timeline.Timeline
 }
@@ -116,7 +118,7 @@ func measuredOtherwise(o Observation) (Verdict, bool) {
 // equal, unless another version was delivered to the pods meanwhile and the content has
 // changed back since.
 func equal(o Observation) (Verdict, bool) {
-	if o.Delivered != o.Current || o.Timeline.DeliveredAnother() || o.Timeline.IsDeliveringAnother() || o.Timeline.MayHaveDeliveredAnother() {
+	if o.Delivered != o.Current || o.Between || o.Timeline.DeliveredAnother() || o.Timeline.IsDeliveringAnother() || o.Timeline.MayHaveDeliveredAnother() {
 		return Verdict{}, false
 	}
 	if o.Timeline.ShowsEarlier() {

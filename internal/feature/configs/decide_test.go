@@ -45,7 +45,7 @@ type seen struct {
 	Given, Current              fingerprint.Version
 	Required, New               bool
 	Running, Sealed, Searched   bool
-	Unobserved                  bool
+	Unobserved, Between         bool
 	Content, Template, Followed timeline.Bounds
 	// What our patch on record showed, what the template shows, and what it would show
 	// with what exists.
@@ -82,7 +82,7 @@ func (s seen) observation() configs.Observation {
 	line.Past.Starts, line.Input.Mounted = s.Starts, s.Mounted
 	line.Record.Waits = s.Required && (s.Given.IsAbsent() || s.Given.IsZero() && s.New)
 	line.Record.Searched, line.Record.Unaccounted, line.Record.Delivering = s.Searched, s.Unaccounted, input.Tracked(s.Delivering)
-	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
+	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Between: s.Between, Sealed: s.Sealed, Timeline: line}
 }
 
 // decideCase is one situation and its verdict.
@@ -121,6 +121,11 @@ func decideCases() map[string]decideCase {
 			"the pods have loaded what the template used before the pause",
 			seen{Given: v1, Current: other, Unrolled: true},
 			settled(input.NewBasis),
+		},
+		"BackDuringARollout": {
+			"pods that started while the other one was due may run it",
+			seen{Given: v1, Current: v1, Between: true, Content: exactly(60), Template: exactly(40)},
+			due,
 		},
 		"BackDuringEvictions": {
 			"some pods have loaded what was between",

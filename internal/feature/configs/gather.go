@@ -134,7 +134,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		Required:  !ref.Optional,
 		Original:  i.options.Original,
 		Running:   !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
-		Sealed:   entry.Inputs[ref.Source].Sealed,
+		Sealed: entry.Inputs[ref.Source].Sealed, Between: entry.Inputs[ref.Source].Between,
 		Unrolled: w.IsUnrolled() && !w.IsPausedUnseen(),
 		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}

@@ -115,7 +115,18 @@ func (o outcome) isUnknown(f input.Finding, given record.Delivered) bool {
 	if f.Delivered == f.Current.Unknown() && o.template.Reverted[f.ID] == "" {
 		return true
 	}
-	return f.Live && (given.Version == f.Current || o.isStartingPods())
+	return f.Live && given.Version == f.Current
+}
+
+// isBetween reports whether pods started while a version of the input was due, and may have loaded it, although it isn't on record.
+func (o outcome) isBetween(f input.Finding, before bool) bool {
+	switch {
+	case f.Standing == input.Record, o.delivers(f), o.loads(f):
+		return false
+	case f.Standing == input.Due && f.Live:
+		return before || o.isStartingPods()
+	}
+	return before
 }
 
 // isStartingPods reports whether a rollout is in progress, as far as its controller's numbers show: its pods load
@@ -148,6 +159,7 @@ func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, b
 	if o.delivers(f) || f.Live && o.decision.Verb == RollOut && o.decision.Delivered {
 		given.RevertedTo = "" // a later revision is current; it loads every live input
 	}
+	given.Between = o.isBetween(f, e.Inputs[f.ID].Between)
 	given.Awaits = o.awaits(e, f, given)
 	given.Stage = o.stage(e, f, given.Stage)
 	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])

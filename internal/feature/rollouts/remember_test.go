@@ -487,7 +487,7 @@ func TestChangeDuringARollout(t *testing.T) {
 	change := func(f func(*health.Status)) health.Status { s := rolling; f(&s); return s }
 	for name, tc := range map[string]struct {
 		rollout health.Status
-		unknown bool
+		between bool
 	}{
 		"Rolling":    {rolling, true},
 		"Unobserved": {change(func(s *health.Status) { s.Observed = false }), true},
@@ -500,8 +500,8 @@ func TestChangeDuringARollout(t *testing.T) {
 		f.Delivered, f.Current, f.Live = v1, v2, true
 		e := record.Entry{Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 		o := outcome{decision: Decision{Verb: Wait}, findings: []input.Finding{f}, rollout: tc.rollout}
-		if got := remember(e, o).Inputs[app].Version; (got == v2.Unknown()) != tc.unknown {
-			t.Errorf("%s: on record is %s, want unknown %t", name, got, tc.unknown)
+		if got := remember(e, o).Inputs[app]; got.Version != v1 || got.Between != tc.between {
+			t.Errorf("%s: on record is %+v, want between %t", name, got, tc.between)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/release/images"
 )
 
@@ -242,9 +244,8 @@ func TestTagsThatMovedAreCounted(t *testing.T) {
 // Who reads the error learns which host does not answer, and why, in no library's words.
 func TestRegistryCannotBeReached(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	gone := &someRegistry{address: strings.TrimPrefix(server.URL, "http://")}
-	server.Close()
+	// The port of a server that was closed may be another program's at once.
+	gone := &someRegistry{address: "127.0.0.1:" + strconv.Itoa(labtest.FreePort(t))}
 	err := gone.pusher(t).Check(t.Context())
 	want := "push " + gone.address + "/team/lockstep: " + gone.address + " cannot be reached: dial tcp " + gone.address + ": connect: connection refused"
 	if err == nil || err.Error() != want {

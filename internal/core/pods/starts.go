@@ -17,13 +17,19 @@ type Starts struct {
 	Created, Accepted, Started time.Time
 	// Version is the lowest resource version of all pods.
 	Version uint64
+	// Older is true when pods of another revision run: those of this one may never come.
+	Older bool
 }
 
 // StartsOf are the starts of the pods of a revision. Without its name, they are those of all pods.
 func StartsOf(all []Pod, revision string) Starts {
 	s := Starts{Asked: true}
 	for _, p := range all {
-		if p.Terminating || p.Accepted.IsZero() || !p.isOf(revision) {
+		if p.Terminating || p.Accepted.IsZero() {
+			continue
+		}
+		if !p.isOf(revision) {
+			s.Older = true
 			continue
 		}
 		s.Created, s.Accepted, s.Started = Earlier(s.Created, p.Created), Earlier(s.Accepted, p.Accepted), Earlier(s.Started, p.Started)
@@ -72,8 +78,8 @@ func (s Starts) After(written time.Time, version uint64, mounted bool) bool {
 	switch {
 	case !s.Asked || s.Unknown:
 		return false
-	case s.Accepted.IsZero(): // there are none
-		return true
+	case s.Accepted.IsZero():
+		return !s.Older
 	case written.IsZero() || s.Version <= version:
 		return false
 	case s.Created.After(written), s.Accepted.After(written):

@@ -73,8 +73,21 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 	}
 	if next := remember(entry, o); !next.Equal(in.Entry) {
 		err = cmp.Or(err, r.Records.Put(w.Key, next))
+		if d.Verb == Remember && awaits(next) && !awaits(in.Entry) {
+			recheck = sooner(recheck, time.Millisecond) // no event comes, and the decision is to report the wait
+		}
 	}
 	return recheck, err
+}
+
+// awaits reports whether pods of an older revision keep the workload from running an input on record.
+func awaits(e record.Entry) bool {
+	for _, given := range e.Inputs {
+		if given.Awaits {
+			return true
+		}
+	}
+	return false
 }
 
 // leave records that no known setting asks for the workload.

@@ -17,10 +17,12 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // scene is everything around the loop: one workload with given inputs, a record,
@@ -554,5 +556,23 @@ func TestAnotherUIDIsAnotherWorkload(t *testing.T) {
 	}
 	if s.entry.UID != "4711" || len(s.entry.Inputs) != 1 || !s.entry.PendingSince.IsZero() {
 		t.Errorf("the entry is %+v, want a new one", s.entry)
+	}
+}
+
+// TestWaitForPodsIsReportedAtOnce: no event follows a rollout by another writer that has ended before Lockstep started.
+// With OnDelete, the next decision reports which pods still run the version before.
+func TestWaitForPodsIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, updated := range map[string]int{"OlderPods": 1, "Done": 2} {
+		s := newScene()
+		s.workload.Status.Status = health.Status{Observed: true, Counted: true, OnDelete: true, Counts: health.Counts{Wanted: 2, Existing: 2, Updated: updated}}
+		s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v2}}}
+		s.findings = []input.Finding{recorded(app, input.DeliveredByRollout)}
+		dependencies := s.dependencies()
+		dependencies.Revisions = func(context.Context, *kube.Workload) (timeline.Past, error) { return timeline.Past{Asked: true}, nil }
+		after, err := New(DefaultOptions(), dependencies).Reconcile(t.Context(), web("web"))
+		if err != nil || (after.RequeueAfter > 0) != (updated < 2) {
+			t.Errorf("%s: decides again after %s, error %v", name, after.RequeueAfter, err)
+		}
 	}
 }

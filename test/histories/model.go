@@ -160,7 +160,7 @@ func (m *Model) write(f Fact) {
 	s := m.sources[f.Source]
 	s.rewritten = s.rewritten || m.rolledOut && s.content != f.Content
 	s.write(f, m.blind)
-	if m.blind && (m.rolledOut || m.upgraded) && s.content != "" { // pods may have loaded another content that was changed back since
+	if m.blind && (m.rolledOut || m.upgraded || m.pauseUnseen) && s.content != "" { // pods may have loaded another content that was changed back since
 		s.add(belief{delivered: Unknown})
 	}
 }

@@ -119,7 +119,8 @@ func (o outcome) isUnknown(f input.Finding, given record.Delivered) bool {
 }
 
 // isBetween reports whether pods started while a version of the input was due, and may have loaded it, although it isn't on record.
-func (o outcome) isBetween(f input.Finding, before bool) bool {
+func (o outcome) isBetween(e record.Entry, f input.Finding) bool {
+	before := e.Inputs[f.ID].Between
 	switch {
 	case f.Standing == input.Record, o.delivers(f), o.loads(f):
 		return false
@@ -132,7 +133,7 @@ func (o outcome) isBetween(f input.Finding, before bool) bool {
 // isStartingPods reports whether a rollout is in progress, as far as its controller's numbers show: its pods load
 // what exists at the moment.
 func (o outcome) isStartingPods() bool {
-	return o.rollout.Counted && o.rollout.HasOlderPods() && !o.rollout.RollsByHand() && !o.rollout.Paused
+	return o.rollout.Observed && o.rollout.Counted && o.rollout.HasOlderPods() && !o.rollout.RollsByHand() && !o.rollout.Paused
 }
 
 // delivered is the entry of one input. An input that is due at first sight, or whose version
@@ -159,7 +160,7 @@ func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, b
 	if o.delivers(f) || f.Live && o.decision.Verb == RollOut && o.decision.Delivered {
 		given.RevertedTo = "" // a later revision is current; it loads every live input
 	}
-	given.Between = o.isBetween(f, e.Inputs[f.ID].Between)
+	given.Between = o.isBetween(e, f)
 	given.Awaits = o.awaits(e, f, given)
 	given.Stage = o.stage(e, f, given.Stage)
 	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])

@@ -44,8 +44,11 @@ func (f findings) describe(was counts, known bool) string {
 	return line
 }
 
+// unmeasured begins the line of a package whose numbers aren't on record yet. It is measured and doesn't fail.
+const unmeasured = "# not measured yet: "
+
 const header = `# How many changes of the code no test of its package notices. make mutation fails when a number of
-# survivors or of changes that are not covered grows, or when a package is not on record. RECORD=1 writes this file.
+# survivors or of changes that are not covered grows, or when a package is not in this file. RECORD=1 writes it.
 #
 # package                                survive  not covered  noticed
 `
@@ -77,7 +80,7 @@ func formatRecord(record map[string]counts, mutated []string) string {
 	}
 	for _, pkg := range mutated {
 		if _, known := record[pkg]; !known {
-			fmt.Fprintf(&text, "# not measured yet: %s\n", pkg)
+			fmt.Fprintf(&text, "%s%s\n", unmeasured, pkg)
 		}
 	}
 	return text.String()

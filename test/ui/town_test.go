@@ -114,8 +114,9 @@ func (c *town) live(t *testing.T) {
 	c.payments.touch(t, "api")
 	c.payments.touch(t, "ledger")
 	c.touch(t, "checkout")
-	shown := ""
+	shown := c.AwaitRollout(t, "web", "") // of the image
 	for i := range 3 {
+		c.Revisions(t, "web") // two templates in quick succession would be one revision
 		c.SetConfig(t, "web-settings", "key", configContent+strings.Repeat("+", i+1))
 		shown = c.AwaitRollout(t, "web", shown)
 		c.awaitHealthy(t, "web")

@@ -186,7 +186,7 @@ func (s *source) learn(given string, back bool, shows string) {
 	}
 	waits := given != s.content || s.mustBe(belief.differs, s.content)
 	known := func(b belief) bool {
-		return given == b.delivered || b.isBack(s.content) && given == b.gave || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
+		return given == b.delivered || b.isBack(s.content) && given == b.gave || given == Unknown && (s.rewritten || s.arrived || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
 	}
 	s.each(func(b belief) []belief {
 		settled := b.back == back || b.delivered != s.content && !back || len(s.overwritten) > 0

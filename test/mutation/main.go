@@ -90,9 +90,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			}
 			continue
 		}
-		if !known && strings.Contains(string(text), unmeasured+pkg+"\n") {
-			continue
-		}
+		known = known || strings.Contains(string(text), unmeasured+pkg+"\n")
 		failed = append(failed, found.judge(pkg, was, known))
 	}
 	return errors.Join(failed...)

@@ -40,6 +40,7 @@ type crew struct {
 	version     string // of the ConfigMap, one digit
 	changed     time.Time
 	resumed     []string
+	shared      bool          // the change is that of a Secret that is shared: no digest shows it
 	secret      input.Finding // of a Secret that a uses, none without an ID
 	refuses     error         // the answer to the next patch
 	unreadable  map[string]error
@@ -201,16 +202,21 @@ func (c *crew) reference(_ context.Context, namespace string, id input.ID) (*cor
 }
 
 func (c *crew) Assess(_ context.Context, w *kube.Workload, _ settings.Intent, given record.Entry, _ kube.AskPast) (input.Assessment, error) {
-	current := c.current()
+	current, id := c.current(), app
+	change := input.Change{Namespace: "shop", ID: id, Version: current.Short()}
+	if c.shared {
+		id = db
+		change = input.Change{ID: id, Version: "shared" + c.version}
+	}
 	f := input.Finding{
-		ID: app, Live: true, Reason: input.InStep, ChangedAt: c.changed, Pace: input.Pace{Resumed: c.resumed},
-		Versions: input.Versions{Delivered: given.Inputs[app].Version, Current: current, Shows: input.Tracked(current.Short())},
-		Change:   input.Change{Namespace: "shop", ID: app, Version: current.Short()},
+		ID: id, Live: true, Reason: input.InStep, ChangedAt: c.changed, Pace: input.Pace{Resumed: c.resumed},
+		Versions: input.Versions{Delivered: given.Inputs[id].Version, Current: current, Shows: input.Tracked(current.Short())},
+		Change:   change,
 	}
 	switch {
 	case f.Delivered.IsZero():
 		f.Standing, f.Reason = input.Record, input.Baseline
-	case f.Delivered != current && w.Shown[app] == f.Shows:
+	case f.Delivered != current && w.Shown[id] == f.Shows:
 		f.Standing, f.Reason = input.Record, input.DeliveredBefore
 	case f.Delivered != current:
 		f.Standing, f.Reason = input.Due, input.Changed
@@ -316,23 +322,33 @@ func TestMaxRolling(t *testing.T) {
 // rollout, and a failure stops the version.
 func TestUnrecordedPatch(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, 6, careful())
-	before := maps.Clone(c.entries)
-	c.pass(t, time.Minute)
-	c.expect(t, "the first step", 1)
-	first := c.order[0]
-	c.entries = before
-	if turn := c.entries[web(first)].Turn; turn.Template != "" || !turn.Healthy {
-		t.Fatalf("on record is %+v", turn)
-	}
-	c.start()
-	c.pass(t, time.Minute)
-	c.expect(t, "it rolls", 1)
-	c.fail(t, first)
-	c.pass(t, time.Hour)
-	c.expect(t, "it failed", 1)
-	if len(c.changes) != 1 {
-		t.Error("the version isn't stopped")
+	for name, shared := range map[string]bool{"ConfigMap": false, "Shared": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t, 6, careful())
+			if c.shared = shared; shared {
+				clear(c.entries) // they list the ConfigMap
+				c.change(t, "1")
+				c.change(t, "2")
+			}
+			before := maps.Clone(c.entries)
+			c.pass(t, time.Minute)
+			c.expect(t, "the first step", 1)
+			first := c.order[0]
+			c.entries = before
+			if turn := c.entries[web(first)].Turn; turn.Template != "" || !turn.Healthy {
+				t.Fatalf("on record is %+v", turn)
+			}
+			c.start()
+			c.pass(t, time.Minute)
+			c.expect(t, "it rolls", 1)
+			c.fail(t, first)
+			c.pass(t, time.Hour)
+			c.expect(t, "it failed", 1)
+			if len(c.changes) != 1 {
+				t.Error("the version isn't stopped")
+			}
+		})
 	}
 }
 

@@ -75,7 +75,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
-			all.Findings = append(all.Findings, unread(ref.Source, entry))
+			all.Findings = append(all.Findings, i.unread(w, ref, entry))
 			continue
 		}
 		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
@@ -119,10 +119,15 @@ func tooManyNamed(w *kube.Workload, intent settings.Intent, refs []podrefs.Ref) 
 	return ""
 }
 
-// unread is the finding on a source whose content isn't known. Its delivered version stays on
-// record.
-func unread(id input.ID, entry record.Entry) input.Finding {
-	return input.Finding{ID: id, Reason: input.Unreadable, Versions: input.Versions{Delivered: entry.Inputs[id].Version}, Live: true}
+// unread is the finding on a source whose content isn't known. Its delivered version stays on record. If
+// another writer's rollout was the first to use it, what that rollout has loaded will not be known later either.
+func (i *Inputs) unread(w *kube.Workload, ref podrefs.Ref, entry record.Entry) input.Finding {
+	o := i.observe(w, ref, nil, entry)
+	f := input.Finding{ID: ref.Source, Reason: input.Unreadable, Versions: input.Versions{Delivered: o.Delivered}, Live: true}
+	if t := o.Timeline; o.Delivered.IsZero() && t.Record.Known && t.Begun && t.RolledOutUnaccounted() {
+		f.Standing, f.Current = input.Record, o.Current.Unknown()
+	}
+	return f
 }
 
 // observe gathers everything that the verdict on one source depends on.

@@ -188,6 +188,56 @@ func TestAssessUnreadable(t *testing.T) {
 	}
 }
 
+// TestAssessReadableLater: another writer's rollout began to use a Secret that can't be read. By the time it can be,
+// nothing shows which content that rollout has loaded. Which kinds are followed for the first time is no reason to
+// roll out.
+func TestAssessReadableLater(t *testing.T) {
+	t.Parallel()
+	app, db := input.ConfigMap("app"), input.Secret("db")
+	cases := map[string]struct {
+		reason string
+		begun  bool
+		sum    string // of the template on record
+		known  map[input.ID]string
+		want   input.Reason
+	}{
+		"Rolled":   {"its pods may run an earlier content", true, "another", map[input.ID]string{app: "1"}, input.Changed},
+		"Same":     {"its pods started before the record, and Lockstep begins to follow the Secret", true, web().Template().Sum, map[input.ID]string{app: "1"}, input.Baseline},
+		"NotBegun": {"no process has followed Secrets before", false, "another", map[input.ID]string{app: "1"}, input.Baseline},
+		"New":      {"the workload isn't on record", true, "another", nil, input.Baseline},
+		"OnRecord": {"the version on record tells", true, "another", map[input.ID]string{app: "1", db: "2"}, input.InStep},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s, e := web(), source(db, "2"), given(tc.known)
+			w.Refs = append(w.Refs, podrefs.Ref{Source: db, Keys: fingerprint.AllKeys()})
+			w.TemplateWritten, w.SettingsWritten, w.Status.Observed, w.Target.Generation = upTo(60), upTo(30), true, 2
+			s.ContentWritten = upTo(70)
+			e.Template = record.Template{Generation: 1, Sum: tc.sum}
+			view := clusterOf(source(app, "1"), s)
+			view.unreadable = input.KindSecret
+			options := configs.Options{View: view, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), tc.begun }}
+			find := func() input.Finding {
+				all, err := configs.New(options).Assess(t.Context(), w, reload("auto"), e, (&history{}).ask)
+				if err != nil || len(all.Findings) != 2 {
+					t.Fatalf("%d findings, %v", len(all.Findings), err)
+				}
+				return all.Findings[1]
+			}
+			if f := find(); f.Standing == input.Record {
+				e.Inputs[db] = record.Delivered{Version: f.Current}
+			}
+			e.Template = record.Template{Generation: 2, Sum: w.Template().Sum}
+			view.unreadable = ""
+			options.View = view
+			if f := find(); f.Reason != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, f.Reason, tc.want)
+			}
+		})
+	}
+}
+
 // TestAssessGrownKeys: a source that got too many keys while no process ran has changed, and so has
 // one that has fewer again. A workload that uses some of them is rolled out.
 func TestAssessGrownKeys(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 const (
 	canaryRevisionKey = "rollout.argoproj.io/revision"
 	canaryHashLabel   = "rollouts-pod-template-hash"
+	canaryLenderKey   = "rollout.argoproj.io/workload-generation"
 )
 
 // kindFor is the kind of the workload of a history.

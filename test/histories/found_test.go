@@ -228,6 +228,9 @@ func foundEdits() map[string]histories.History {
 	all["ListedWhileDown"] = join(do(histories.Kill), edit(histories.Action{Verb: histories.List, Revision: 2}), later, changed(extra), end)
 	// Our own patch, not on record yet, whose marks another writer's rollout kept:
 	all["KilledAndRewritten"] = join(do(histories.KillAfterPatch), changed(app), later, changed(app), do(histories.Later, histories.Rollout, histories.Later), backTo, end)
+	// The workload used nothing before a downtime, and wasn't on record any more:
+	drop := edit(histories.Action{Verb: histories.RemoveReference})
+	all["NothingUsedWhileUp"] = join(drop, drop, settle(), do(histories.Kill), reference(extra, ""), later, changed(extra), end)
 	// While Lockstep was down, or its watches were, or no leader decided, the template began to use
 	// another key or source, and a content changed after that rollout.
 	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {

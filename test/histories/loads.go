@@ -13,9 +13,9 @@ import (
 type Loads struct {
 	sources  map[string]Data
 	workload *Followed
-	// held is when the workload was last put on hold.
-	held time.Time
-	pods map[string]*loaded
+	// stopped is when the workload was last put on hold or paused, and was neither before.
+	stopped time.Time
+	pods    map[string]*loaded
 	// unseen is true while Lockstep missed something since the last settlement, and accepting when
 	// a user released the workload since then.
 	unseen, accepting bool
@@ -158,8 +158,8 @@ func (l *Loads) Workload(now Followed, byLockstep bool) {
 	if byLockstep {
 		l.rollout(*old)
 	}
-	if now.Held && !old.Held {
-		l.held = time.Now()
+	if (now.Held || now.Paused) && !old.Held && !old.Paused {
+		l.stopped = time.Now()
 	}
 	if now.ByHand && !old.ByHand {
 		l.abandon(now.Template)
@@ -208,7 +208,7 @@ func (l *Loads) rollout(old Followed) {
 	switch {
 	case old.Repeats:
 		l.fail("Lockstep changed the template of a workload that keeps starting pods:\n%s", l)
-	case old.Borrows && (l.unseen || time.Since(l.held) < time.Second): // the precondition of the patch is about the other object
+	case old.Borrows && (l.unseen || time.Since(l.stopped) < time.Second): // the precondition of the patch is about the other object
 	case old.Held, old.Paused:
 		l.fail("Lockstep rolled out a workload that was held=%t, paused=%t:\n%s", old.Held, old.Paused, l)
 	}

@@ -58,6 +58,10 @@ func (c *argoRollouts) sync() {
 	if isLent(o) && c.lender() == nil {
 		return
 	}
+	if c.noteLender(o) {
+		c.enqueue()
+		return
+	}
 	d := c.joinedFrom(o)
 	c.adopt(argo, d)
 	rs, next := c.find(d)
@@ -103,6 +107,20 @@ func (c *argoRollouts) makeRevision(o *unstructured.Unstructured, number int64) 
 		}
 		c.enqueue()
 	})
+}
+
+// noteLender notes which generation of its lender a Rollout is to use, and reports whether that was new. The
+// status shows later which one it uses, so neither a number nor a status of before counts for that template.
+func (c *argoRollouts) noteLender(o *unstructured.Unstructured) bool {
+	generation := generationOf(c.lender())
+	if !isLent(o) || o.GetAnnotations()[canaryLenderKey] == generation {
+		return false
+	}
+	annotations := maps.Clone(o.GetAnnotations())
+	annotations[canaryLenderKey] = generation
+	o.SetAnnotations(annotations)
+	c.store(argo, c.rollout(), o)
+	return true
 }
 
 func (c *argoRollouts) setRevision(o *unstructured.Unstructured, rs *appsv1.ReplicaSet) *unstructured.Unstructured {

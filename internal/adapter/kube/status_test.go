@@ -26,6 +26,12 @@ func TestObserved(t *testing.T) {
 			"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"generation": generation}, "status": status,
 		}}
 	}
+	// lent is a Rollout that is to use that generation of its lender.
+	lent := func(wanted, seen string) *unstructured.Unstructured {
+		o := custom("argoproj.io/v1alpha1", "Rollout", 1, map[string]any{"observedGeneration": "1", "workloadObservedGeneration": seen})
+		o.SetAnnotations(map[string]string{rolloutWorkloadGeneration: wanted})
+		return o
+	}
 	second := metav1.ObjectMeta{Generation: 2}
 	cases := map[string]struct {
 		reason string
@@ -40,6 +46,8 @@ func TestObserved(t *testing.T) {
 		"Rollout":       {"Argo stores text", Rollout(), custom("argoproj.io/v1alpha1", "Rollout", 2, map[string]any{"observedGeneration": "2"}), true},
 		"RolloutBehind": {"Argo stores text", Rollout(), custom("argoproj.io/v1alpha1", "Rollout", 2, map[string]any{"observedGeneration": "1"}), false},
 		"RolloutNew":    {"Argo has not looked at it", Rollout(), custom("argoproj.io/v1alpha1", "Rollout", 1, nil), false},
+		"Lent":          {"it has seen the lender", Rollout(), lent("2", "2"), true},
+		"LentBehind":    {"its number may be that of the new template already", Rollout(), lent("3", "2"), false},
 		"Custom":        {"a kind that tells", customKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.template"), custom("example.com/v1", "Worker", 2, map[string]any{"observedGeneration": int64(1)}), false},
 		"CustomSilent":  {"a kind that does not tell holds up nobody", customKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.template"), custom("example.com/v1", "Worker", 2, map[string]any{}), true},
 	}

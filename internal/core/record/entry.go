@@ -345,6 +345,9 @@ func (e Entry) IsKnown() bool {
 	return len(e.Inputs) > 0 || e.Lost || e.TooNew || !e.Foreign.IsEmpty()
 }
 
+// HasTemplate reports whether the entry lists which pod template it takes into account.
+func (e Entry) HasTemplate() bool { return e.Template != Template{} }
+
 // IsBefore reports whether something was created after everything that the entry takes
 // into account.
 func (e Entry) IsBefore(made time.Time) bool {

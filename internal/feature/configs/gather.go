@@ -174,7 +174,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 			OlderPods: w.OlderPods && !i.options.Original && !w.Status.Aborted,
 		},
 		Record: timeline.Record{
-			Known: entry.IsKnown(), Version: entry.Version, KnowsTemplate: entry.Template != record.Template{}, Shown: entry.Inputs[id].Shown,
+			Known: entry.IsKnown(), Version: entry.Version, KnowsTemplate: entry.HasTemplate(), Shown: entry.Inputs[id].Shown,
 			RolledOutAt: entry.RolledOutAt, AsOf: entry.AsOf, Accounted: entry.Accounted, Delivering: input.ParseShown(entry.Eviction.For)[id],
 			From: entry.Inputs[id].From, Was: entry.Inputs[id].Was, TakenOver: entry.TakenOver,
 		},

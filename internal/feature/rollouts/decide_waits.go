@@ -19,14 +19,20 @@ func notActed(s situation) (Decision, bool) {
 
 // notFollowed: no setting asks for the workload. A workload whose patterns match no
 // source yet stays on record with its patterns, so a source that appears later is known
-// to be new. A paused workload stays on record with the versions that were delivered to
-// its pods.
+// to be new. One whose template doesn't use anything any more stays on record with that template:
+// a later template that uses a source was rolled out since. While it is paused, the versions
+// that were delivered to its pods stay, too.
 func notFollowed(s situation) (Decision, bool) {
 	if len(s.Findings) == 0 && len(s.Searched) > 0 && s.Force == NoForce {
 		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "no source matches its patterns yet"}, true
 	}
-	if len(s.Findings) == 0 && s.State.Unrolled && s.Intent.Mode == settings.Follow && s.Force == NoForce && len(s.Entry.Inputs) > 0 {
-		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "its template doesn't use anything to follow any more, and is not rolled out yet"}, true
+	stays := s.Entry.HasTemplate() || s.State.Unrolled && len(s.Entry.Inputs) > 0
+	if len(s.Findings) == 0 && s.Intent.Mode == settings.Follow && s.Force == NoForce && stays {
+		message := "its template doesn't use anything to follow any more"
+		if s.State.Unrolled {
+			message += ", and is not rolled out yet"
+		}
+		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: message}, true
 	}
 	message := "it doesn't use anything that can be followed"
 	if s.Intent.Mode != settings.Follow {

@@ -498,6 +498,36 @@ func TestNotFollowedKeepsWhatOthersKnow(t *testing.T) {
 	}
 }
 
+// TestNothingUsedStaysOnRecord: only the record shows that a template which uses a source again was rolled out since.
+func TestNothingUsedStaysOnRecord(t *testing.T) {
+	t.Parallel()
+	for _, asks := range []bool{true, false} {
+		s := newScene()
+		s.findings = nil
+		s.entry = &record.Entry{
+			ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
+			Coverage: record.Coverage{Template: record.Template{Sum: "earlier"}},
+		}
+		if !asks {
+			delete(s.workload.Annotations, settings.Reload)
+		}
+		dependencies := s.dependencies()
+		dependencies.Revisions = func(context.Context, *kube.Workload) (timeline.Past, error) { return timeline.Past{Asked: true}, nil }
+		loop := New(DefaultOptions(), dependencies)
+		for range 2 { // once more without an input on record
+			if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asks != (s.entry != nil) {
+			t.Fatalf("asks=%t: the entry is %+v", asks, s.entry)
+		}
+		if asks && (len(s.entry.Inputs) != 0 || s.entry.Template != s.workload.Template()) {
+			t.Errorf("the entry is %+v, want the template and no input", s.entry)
+		}
+	}
+}
+
 // crowded is a family that finds more inputs than a workload may have.
 type crowded struct{ Family }
 

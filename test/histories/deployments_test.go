@@ -33,8 +33,10 @@ type deployments struct {
 
 	key    client.ObjectKey
 	queued bool
-	// pods notes in the status how many pods there are, nil for a Deployment without any.
+	// pods notes in the status how many pods there are, nil for a Deployment whose pods are always available.
 	pods func(*appsv1.Deployment)
+	// running is the hash of the template of those pods.
+	running string
 }
 
 // see is told of each write.
@@ -224,6 +226,18 @@ func (c *deployments) setRevision(d *appsv1.Deployment, number string) {
 	c.updateStatus(d)
 }
 
+// fill writes that all pods are available, and of the last template that wasn't paused.
+func (c *deployments) fill(d *appsv1.Deployment) {
+	if !d.Spec.Paused {
+		c.running = hashOf(d)
+	}
+	s, wanted := &d.Status, *d.Spec.Replicas
+	s.Replicas, s.UpdatedReplicas, s.AvailableReplicas = wanted, 0, wanted
+	if c.running == hashOf(d) {
+		s.UpdatedReplicas = wanted
+	}
+}
+
 func (c *deployments) observe(d *appsv1.Deployment) {
 	if d.Status.ObservedGeneration == d.Generation {
 		return
@@ -231,6 +245,8 @@ func (c *deployments) observe(d *appsv1.Deployment) {
 	d.Status.ObservedGeneration = d.Generation
 	if c.pods != nil {
 		c.pods(d)
+	} else {
+		c.fill(d)
 	}
 	c.updateStatus(d)
 }

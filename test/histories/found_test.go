@@ -215,6 +215,16 @@ func foundEdits() map[string]histories.History {
 	const app, extra = "configmap/app", "configmap/extra"
 	later := do(histories.Later)
 	backTo := edit(histories.Action{Verb: back, Source: app, Key: "a"})
+	// A key or an optional source came or went while pods started, and later it was as before:
+	optional := func(place histories.Place, source, key string) []histories.Action {
+		return edit(histories.Action{Verb: histories.AddReference, Ref: histories.Reference{Place: place, Source: source, Key: key, Optional: true}})
+	}
+	key := func(verb histories.Verb) []histories.Action {
+		return edit(histories.Action{Verb: verb, Source: "secret/db", Key: "c"})
+	}
+	all["KeyWentDuringAPause"] = join(reference("secret/db", "c"), do(histories.Pause), key(change), settle(), key(histories.RemoveKey))
+	all["SkippedInAVolume"] = join(of("secret/db", histories.Remove), optional(histories.Volume, "secret/db", ""), settle(), of("secret/db", back))
+	all["WentAtTheLastPod"] = join(optional(histories.Init, extra, "b"), settle(), do(histories.Rollout), of(extra, histories.Remove), settle(), of(extra, back))
 	// A version that no rollout on record has delivered counted as delivered.
 	// Our own patch, not on record yet, while pods are replaced by hand:
 	all["ByHandAndKilled"] = join(do(histories.ByHand), settle(), do(histories.KillAfterPatch), changed(app), later, end)

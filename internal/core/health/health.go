@@ -131,6 +131,13 @@ func (s Status) HasUpdatedPods() bool {
 	return !s.Observed || !s.Counted || s.Counts.Updated > 0
 }
 
+// StartsPods reports whether a pod may start now, as far as the numbers show: the workload's controller replaces
+// pods, or one isn't available.
+func (s Status) StartsPods() bool {
+	replaces := s.Counts.older() > 0 && !s.RollsByHand() && !s.Paused
+	return s.Observed && s.Counted && (replaces || s.Counts.Available < max(s.Counts.Wanted, s.Counts.Existing))
+}
+
 // RollsByHand reports whether a new template reaches some pods only when a user acts.
 func (s Status) RollsByHand() bool {
 	return s.OnDelete || s.Partition > 0

@@ -39,6 +39,9 @@ type Finding struct {
 	// Live is true when each new pod loads the current version, whatever its template
 	// shows. An image, or a source that is pinned, comes with the template.
 	Live bool
+	// Skipped is true when the input was delivered and is missing, and pods that start now run without it in a
+	// place that doesn't require it.
+	Skipped bool
 	// Sealed is true for an immutable object. Nodes that hold a copy don't notice when it
 	// is replaced by another object of its name.
 	Sealed bool

@@ -133,6 +133,11 @@ func (o Observation) ranWithout() bool {
 	return o.Current.IsAbsent() && o.Delivered.IsZero() && o.Required && o.Running
 }
 
+// isGone reports whether the source was delivered and doesn't exist any more.
+func (o Observation) isGone() bool {
+	return o.Current.IsAbsent() && !o.Delivered.IsAbsent() && !o.Delivered.IsZero()
+}
+
 // immutableReplaced: whichever writer rolls it out, pods on a node that keeps the old copy
 // load that copy. A user who runs "lockstep roll" has taken care of it. Versions of other keys
 // don't show whether it was replaced.

@@ -218,7 +218,7 @@ func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, qui
 	f := input.Finding{
 		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
 		Versions: input.Versions{Delivered: o.lastDelivered(), Rebased: o.rebased(), Current: o.Current, Shows: o.Timeline.Input.Shows},
-		Live:     true, Refresh: refreshed(ref),
+		Live:     true, Skipped: o.isGone() && (ref.Optional || ref.Mixed), Refresh: refreshed(ref),
 	}
 	if o.ranWithout() {
 		f.Current = o.Current.Unknown()

@@ -554,3 +554,30 @@ func TestAssessWarns(t *testing.T) {
 		t.Errorf("warnings (-want +got)\n%s", diff)
 	}
 }
+
+// TestAssessSkipped: pods start without a missing source where a place doesn't require it.
+func TestAssessSkipped(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	was := given(map[input.ID]string{app: "1"})
+	for name, tc := range map[string]struct {
+		ref     podrefs.Ref
+		view    cluster
+		entry   record.Entry
+		skipped bool
+	}{
+		"Optional": {podrefs.Ref{Optional: true}, clusterOf(), was, true},
+		"Mixed":    {podrefs.Ref{Mixed: true}, clusterOf(), was, true},
+		"Required": {podrefs.Ref{}, clusterOf(), was, false},
+		"Exists":   {podrefs.Ref{Optional: true}, clusterOf(source(app, "1")), was, false},
+		"Never":    {podrefs.Ref{Optional: true}, clusterOf(), given(nil), false},
+	} {
+		w := web()
+		tc.ref.Source, tc.ref.Keys = app, fingerprint.AllKeys()
+		w.Refs = []podrefs.Ref{tc.ref}
+		all, err := inputs(tc.view).Assess(t.Context(), w, reload("auto"), tc.entry, (&history{}).ask)
+		if err != nil || len(all.Findings) != 1 || all.Findings[0].Skipped != tc.skipped {
+			t.Errorf("%s: %+v, %v, want skipped %t", name, all.Findings, err, tc.skipped)
+		}
+	}
+}

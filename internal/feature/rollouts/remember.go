@@ -118,22 +118,17 @@ func (o outcome) isUnknown(f input.Finding, given record.Delivered) bool {
 	return f.Live && given.Version == f.Current
 }
 
-// isBetween reports whether pods started while a version of the input was due, and may have loaded it, although it isn't on record.
+// isBetween reports whether pods started while another version of the input was due, or without it, and so may not have
+// loaded the version on record.
 func (o outcome) isBetween(e record.Entry, f input.Finding) bool {
 	before := e.Inputs[f.ID].Between
 	switch {
 	case f.Standing == input.Record, o.delivers(f), o.loads(f):
 		return false
-	case f.Standing == input.Due && f.Live:
-		return before || o.isStartingPods()
+	case f.Live && (f.Standing == input.Due || f.Skipped):
+		return before || o.rollout.StartsPods()
 	}
 	return before
-}
-
-// isStartingPods reports whether a rollout is in progress, as far as its controller's numbers show: its pods load
-// what exists at the moment.
-func (o outcome) isStartingPods() bool {
-	return o.rollout.Observed && o.rollout.Counted && o.rollout.HasOlderPods() && !o.rollout.RollsByHand() && !o.rollout.Paused
 }
 
 // delivered is the entry of one input. An input that is due at first sight, or whose version

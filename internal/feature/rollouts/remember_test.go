@@ -483,18 +483,21 @@ func TestTookOverByTheServersClock(t *testing.T) {
 // back. Pods that nobody replaces at the moment run the version on record.
 func TestChangeDuringARollout(t *testing.T) {
 	t.Parallel()
-	rolling := health.Status{Observed: true, Counted: true, Counts: health.Counts{Wanted: 2, Existing: 3, Updated: 1}}
+	rolling := health.Status{Observed: true, Counted: true, Counts: health.Counts{Wanted: 2, Existing: 3, Updated: 1, Available: 3}}
 	change := func(f func(*health.Status)) health.Status { s := rolling; f(&s); return s }
 	for name, tc := range map[string]struct {
 		rollout health.Status
 		between bool
 	}{
-		"Rolling":    {rolling, true},
-		"Unobserved": {change(func(s *health.Status) { s.Observed = false }), false}, // a pause or a label, perhaps
-		"Done":       {change(func(s *health.Status) { s.Counts = health.Counts{Wanted: 2, Existing: 2, Updated: 2} }), false},
-		"Paused":     {change(func(s *health.Status) { s.Paused = true }), false},
-		"OnDelete":   {change(func(s *health.Status) { s.OnDelete = true }), false},
-		"Uncounted":  {change(func(s *health.Status) { s.Counted = false }), false},
+		"Rolling":      {rolling, true},
+		"Unobserved":   {change(func(s *health.Status) { s.Observed = false }), false}, // a pause or a label, perhaps
+		"Done":         {change(func(s *health.Status) { s.Counts = health.Counts{Wanted: 2, Existing: 2, Updated: 2, Available: 2} }), false},
+		"LastPod":      {change(func(s *health.Status) { s.Counts = health.Counts{Wanted: 2, Existing: 1, Updated: 1, Available: 1} }), true},
+		"Paused":       {change(func(s *health.Status) { s.Paused = true }), false},
+		"StartsPaused": {change(func(s *health.Status) { s.Paused, s.Counts.Available = true, 2 }), true}, // created before the pause
+		"OnDelete":     {change(func(s *health.Status) { s.OnDelete = true }), false},
+		"StartsByHand": {change(func(s *health.Status) { s.OnDelete, s.Counts.Available = true, 2 }), true}, // one was deleted
+		"Uncounted":    {change(func(s *health.Status) { s.Counted = false }), false},
 	} {
 		f := due(app, time.Minute)
 		f.Delivered, f.Current, f.Live = v1, v2, true
@@ -502,6 +505,11 @@ func TestChangeDuringARollout(t *testing.T) {
 		o := outcome{decision: Decision{Verb: Wait}, findings: []input.Finding{f}, rollout: tc.rollout}
 		if got := remember(e, o).Inputs[app]; got.Version != v1 || got.Between != tc.between {
 			t.Errorf("%s: on record is %+v, want between %t", name, got, tc.between)
+		}
+		f.Standing, f.Reason, f.Skipped = input.Settled, input.Missing, true
+		o.findings = []input.Finding{f}
+		if got := remember(e, o).Inputs[app]; got.Version != v1 || got.Between != tc.between {
+			t.Errorf("%s: without the source, on record is %+v, want between %t", name, got, tc.between)
 		}
 	}
 }

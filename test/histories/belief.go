@@ -10,7 +10,9 @@ type source struct {
 	// after a rollout: Lockstep may not have seen the content that the rollout's pods loaded.
 	// arrived is true when it was missing and pods waited for it.
 	touched, rewritten, arrived bool
-	// restamped is true when it was written with equal content: its time is younger than the record.
+	// restamped is true when it was written with the delivered content, for example by a hold, since Lockstep's last
+	// rollout: its time is younger than the record. Of a later rollout that Lockstep doesn't see, only pods show that they
+	// loaded this content, and most worlds don't have any.
 	restamped bool
 	// unshown is true when it was written since the last settlement, and no later Lockstep patch
 	// shows that content: Lockstep may have decided before the write.
@@ -105,9 +107,8 @@ func (s *source) mustBe(is func(belief, string) bool, content string) bool {
 func (s *source) write(f Fact, blind bool) {
 	if s.content != f.Content || s.held != f.Held {
 		s.touched, s.unshown = true, true
-	} else {
-		s.restamped = true
 	}
+	s.restamped = s.restamped || slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.delivered == f.Content })
 	s.content, s.held = f.Content, f.Held
 	if f.Content == "" {
 		if blind && s.unseen { // it is missing when first seen, and its pods may still wait for it

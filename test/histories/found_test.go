@@ -162,6 +162,8 @@ func found() map[string]histories.History {
 		"UpgradedAfterRelease":   join(of(app, change), settle, undo(0), settle, do(histories.Release), settle, do(histories.Upgrade)),
 		"UpgradedAfterHold":      join(of(app, change), settle, undo(0), do(histories.Hold), settle, do(histories.Free, histories.Upgrade)),
 		"UpgradedStateful":       stateful(of(app, change), settle, undo(0), settle, do(histories.Release), settle, do(histories.Upgrade)),
+		// So did one during a pause, which hides whether a person has edited the template.
+		"UpgradedDuringAPause": join(of(app, change), settle, undo(0), settle, do(histories.Release), settle, do(histories.Upgrade, histories.Pause)),
 		// A template came and went, and its number came later than the look, or without one. The
 		// end of a hold looked like an undo that had removed it.
 		"HeldAfterAGap":    join(do(histories.Gap, histories.Rollout), undo(0), do(histories.Look, histories.Hold), settle, do(histories.Kill, histories.Free), settle, of(app, change)),
@@ -179,6 +181,11 @@ func found() map[string]histories.History {
 		// Our patch loaded a Secret that the broken watch had not seen, and the pods were taken over
 		// before it was back: the Secret that it had seen counted as given.
 		"TakenOverInAGap": join(of(app, histories.HoldSource), of(db, change), do(histories.Gap), of(db, change), of(db, change), slices.Repeat(do(histories.Start), 25), of(app, change), do(histories.Orphan, histories.Look, histories.Make)),
+		// Pods that were taken over were replaced, and their template was back before Lockstep checked: its rollout counted
+		// as not begun.
+		"TakenOverAndBackAgain": join(do(histories.Kill), of(app, histories.HoldSource), do(histories.Rollout), of(app, change), do(histories.Orphan), of(app, change), of(db, change), settle, do(histories.Make), of(app, change), settle, do(histories.Busy), undo(1), undo(1)),
+		// The revision of a patch from before an undo counted as a later delivery, which the undo had reverted.
+		"WrittenKilledAndUndone": join(of(db, back), of(app, change), do(histories.KillAfterPatch), settle, undo(0), settle, do(histories.Gap, histories.Look)),
 		// A rollout right after the pods were taken over was not noticed.
 		"TakenOverAndUndone": join(of(app, change), settle, do(histories.Gap), of(db, change), do(histories.Orphan, histories.Make, histories.Busy, histories.Look, histories.Undo)),
 	}

@@ -445,6 +445,7 @@ func (m *Model) countRollout(old Workload, early bool) error {
 	m.load()
 	for name, s := range m.sources {
 		s.unshown = s.unshown && m.workload.Shows[name] != s.content
+		s.restamped = s.restamped && m.blind
 		if s.content == "" { // pods wait for it, and load the content that returns
 			s.overwritten = append(s.overwritten, s.unrecorded...)
 		}

@@ -195,6 +195,9 @@ func (t Timeline) deliveredBy(r Revision) bool {
 	if !r.Shown.Show(t.ID, t.Input.Shows) {
 		return false
 	}
+	if r.Number > 0 && r.Number <= t.Record.Accounted {
+		return false // it may be a second younger than the patch on record that it was created for
+	}
 	made := r.Created.After(t.Record.RolledOutAt) && r.Created.After(t.Record.AsOf) && !t.keeps(r)
 	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows && t.Record.Shown != t.Input.Shows
 }

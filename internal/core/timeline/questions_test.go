@@ -178,6 +178,11 @@ func TestQuestions(t *testing.T) {
 			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("2"), time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(5, at(10), "1"), revision(6, at(15), "2")}
 		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
+		"RecordedPatch": {"the controller made the revision of the patch on record a second after it", moved, func(t *timeline.Timeline) {
+			t.Workload.RolledOutAt, t.Workload.Shows, t.Input.Content, t.Past.Asked = time.Time{}, input.Mark{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0"), revision(5, at(11), "1")}
+			t.Past.Revisions[0].Earlier, t.Past.Revisions[0].Current = []int64{4}, true
+		}, []string{"IsUnwatched"}},
 		"OldRevision": {"a revision from before the record is no delivery after it", moved, func(t *timeline.Timeline) {
 			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(4, at(5), "0")}

@@ -27,6 +27,8 @@ func judge(w *kube.Workload, in Observation) Observation {
 	case in.History.Past.Refused != nil:
 		t.Now = in.Entry.Template // to be judged when there is the permission
 		in.Recheck = sooner(in.Recheck, permissionCheck)
+	case !in.deliveredAndGone(w) && in.startsFromRecorded(t.Now):
+		t.nameGiver(in, w)
 	default:
 		t.Reverted = in.reverted(w, t.From)
 		t.nameGiver(in, w)
@@ -39,6 +41,14 @@ func judge(w *kube.Workload, in Observation) Observation {
 	in.release(w)
 	in.bar(w)
 	return in
+}
+
+// startsFromRecorded reports whether new pods are created from the revision of the template on record all along, so
+// nothing was reverted since: no other revision has a later number, and no rollout was aborted. During a pause only that
+// shows it, because another program may compute another digest of the template.
+func (in Observation) startsFromRecorded(now record.Template) bool {
+	known := in.Entry.Template
+	return known.Made && !known.IsStopped(now) && slices.ContainsFunc(in.History.Past.Revisions, func(r timeline.Revision) bool { return r.Current && r.Number == known.Number })
 }
 
 // awaitsNumber reports whether the workload's controller is about to report the template's

@@ -38,6 +38,8 @@ func TestJudge(t *testing.T) {
 	patched.Status.Observed, patched.Shown = false, input.Shown{app: inStep(app).Shows}
 	aborted := templated()
 	aborted.Status.Aborted, aborted.Replaced = true, "1"
+	paused := templated()
+	paused.Status.Paused = true
 	rewritten := templated()
 	rewritten.ResourceVersion = "13"
 	rewritten.First(mirror.Arrival{Watched: true})
@@ -83,6 +85,8 @@ func TestJudge(t *testing.T) {
 		"AnotherSeen":   {reason: "another version is not barred", known: ours, inputs: given("1", ""), finding: due(app, time.Hour), asks: true},
 		"KilledAndGone": {reason: "delivered, not recorded, and reverted to the template on record", known: same, finding: recorded(app, input.DeliveredBefore), want: "web-a", asks: true, keeps: true},
 		"Patched":       {reason: "our patch is not on record, and its revision tells what came before", workload: patched, known: same, finding: recorded(app, input.DeliveredBefore), waits: true, keeps: true},
+		"PausedSince":   {reason: "a pause, and a digest of another program: pods start from the revision on record", workload: paused, known: record.Template{Generation: 8, Sum: "ours", Number: 3, Made: true}, inputs: given("1", ""), asks: true},
+		"UndonePaused":  {reason: "an undo during a pause makes an earlier revision the latest", workload: paused, known: record.Template{Generation: 8, Sum: "ours", Number: 2, Made: true}, inputs: given("1", ""), want: "web-a", asks: true},
 		"Released":      {reason: "a person accepts it", known: same, inputs: given("1", "web-a"), release: 12, keeps: true},
 		"ReleasedFirst": {reason: "an undo brought an earlier release back that was not seen then", workload: rewritten, known: ours, inputs: given("1", ""), release: 12, want: "web-a", asks: true},
 		"ReleasedThen":  {reason: "another writer's rollout came after the release of what is on record", workload: rewritten, known: ours, inputs: given("1", "web-a"), release: 12, asks: true},
@@ -113,7 +117,7 @@ func TestJudge(t *testing.T) {
 					tc.reason, by, tc.want, asks, tc.asks, in.History.NotActed, tc.waits)
 			}
 			want := workload.Template()
-			if !workload.Status.Observed {
+			if !workload.Status.Observed || workload.Status.Paused {
 				want.Number = workload.Revision + 1
 			}
 			if !tc.keeps && in.Template.Now != want || tc.keeps && in.Template.Now.Sum != tc.known.Sum {

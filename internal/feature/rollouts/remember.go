@@ -64,7 +64,8 @@ func remember(e record.Entry, o outcome) record.Entry {
 // takesAllIntoAccount reports whether the entry has caught up with the workload: it
 // records a version without a patch, or finds a patch, a template or a revision that it
 // doesn't know, and no change is pending for which earlier writes could still matter. For
-// a new entry no earlier write matters.
+// a new entry no earlier write matters, nor for a version that is due although the entry lists it: no
+// earlier patch was the first to deliver it.
 func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 	if e.RolledOutAt.IsZero() && e.AsOf.IsZero() {
 		return true
@@ -72,7 +73,7 @@ func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 	news := o.before.rolledOutAt.After(e.RolledOutAt) || !o.template.Now.IsSame(e.Template)
 	for _, f := range o.findings {
 		switch {
-		case f.Reason == input.Unreadable, f.Reason == input.Unresolved, f.Standing == input.Due && !o.delivers(f):
+		case f.Reason == input.Unreadable, f.Reason == input.Unresolved, f.Standing == input.Due && !o.delivers(f) && !isDueAgain(f, e.Inputs[f.ID]):
 			return false
 		case f.Standing != input.Settled:
 			news = true
@@ -115,6 +116,11 @@ func (o outcome) isUnknown(f input.Finding, given record.Delivered) bool {
 	if f.Delivered == f.Current.Unknown() && o.template.Reverted[f.ID] == "" {
 		return true
 	}
+	return isDueAgain(f, given)
+}
+
+// isDueAgain reports whether an input that pods load is due although its current version is on record as delivered.
+func isDueAgain(f input.Finding, given record.Delivered) bool {
 	return f.Live && given.Version == f.Current
 }
 

@@ -348,6 +348,8 @@ func TestRememberOthersRevision(t *testing.T) {
 	at := func(sum string, number int64) record.Template {
 		return record.Template{Generation: 1, Sum: sum, Number: number}
 	}
+	again := due(app, 0)
+	again.Current, again.Live = v1, true
 	cases := map[string]struct {
 		reason   string
 		from     int64 // the number on record; the workload has 7
@@ -362,6 +364,7 @@ func TestRememberOthersRevision(t *testing.T) {
 		"NotKnown":    {"the entry does not tell which revision it knows", 0, at("a", 0), inStep(app), 0, time.Time{}},
 		"AnotherDue":  {"a revision that another writer uses was not made for what is due", 5, at("b", 7), due(app, 0), 7, time.Time{}},
 		"WentDue":     {"one that came and went may still tell that it was delivered", 5, at("a", 7), due(app, 0), 5, time.Time{}},
+		"WentAgain":   {"what was on record before it wasn't delivered by it", 5, at("a", 7), again, 7, now},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -370,7 +373,7 @@ func TestRememberOthersRevision(t *testing.T) {
 				decision: Decision{Verb: Leave}, findings: []input.Finding{tc.finding},
 				template: Template{Now: tc.template}, before: before{writtenAt: now},
 			}
-			got := remember(record.Entry{Coverage: record.Coverage{RolledOutAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}}, o)
+			got := remember(record.Entry{Coverage: record.Coverage{RolledOutAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}, o)
 			if got.Accounted != tc.want || !got.AsOf.Equal(tc.asOf) {
 				t.Errorf("%s: it knows revision %d and all as of %s, want %d and %s", tc.reason, got.Accounted, got.AsOf, tc.want, tc.asOf)
 			}

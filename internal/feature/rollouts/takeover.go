@@ -26,7 +26,7 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPas
 	case !ok || e.Left && !g.namespaceAsks(w):
 		return unknown, false, nil
 	case e.UID == w.UID:
-		return e, false, nil
+		return withoutReplaced(e, w), false, nil
 	case g.Revisions == nil || len(e.Inputs) == 0 || g.isOver(e):
 		return unknown, false, nil
 	case !w.Status.Observed:
@@ -39,10 +39,15 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPas
 	e = e.Clone()
 	// The new object restarts its generations, and may have another template.
 	e.UID, e.Template.Generation, e.Inherited, e.TakenOver = w.UID, 0, w.StartsFrom(), true
+	return withoutReplaced(e, w), false, nil
+}
+
+// withoutReplaced ends the note on pods that the workload took over. Their template may be back by now.
+func withoutReplaced(e record.Entry, w *kube.Workload) record.Entry {
 	if w.RolledOutSinceMade() || w.Replaced != "" { // its pods were replaced since
 		e.Inherited = ""
 	}
-	return e, false, nil
+	return e
 }
 
 // namespaceAsks reports whether a namespace setting asks for the workload, so its entry

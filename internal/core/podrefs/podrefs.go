@@ -19,6 +19,8 @@ type Ref struct {
 	Keys fingerprint.Keys
 	// Optional is true when no place requires the source: pods start without it.
 	Optional bool
+	// Mixed is true when some places require the source, and others don't.
+	Mixed bool
 	// Listed is true when no template names the source, only an annotation.
 	Listed bool
 	// Env is true when a container reads the source into its environment, which only a
@@ -60,6 +62,7 @@ func (r refs) add(place Ref) {
 		return
 	}
 	known.keys = append(known.keys, place.Keys)
+	known.Mixed = known.Mixed || known.Optional != place.Optional
 	known.Optional = known.Optional && place.Optional
 	known.Env = known.Env || place.Env
 	known.Volume = known.Volume || place.Volume

@@ -210,7 +210,7 @@ func TestExtractMergesPlaces(t *testing.T) {
 				Volumes:    []corev1.Volume{mounted},
 				Containers: []corev1.Container{{Env: []corev1.EnvVar{keyOf(input.KindConfigMap, "app", "mode", nil)}}},
 			},
-			want: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: some("file", "mode"), Env: true, Volume: true}},
+			want: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: some("file", "mode"), Mixed: true, Env: true, Volume: true}},
 		},
 		"OptionalEverywhere": {
 			reason: "optional only when no place requires it",

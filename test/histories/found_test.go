@@ -235,6 +235,12 @@ func foundEdits() map[string]histories.History {
 	// A version that no rollout on record has delivered counted as delivered.
 	// Our own patch, not on record yet, while pods are replaced by hand:
 	all["ByHandAndKilled"] = join(do(histories.ByHand), settle(), do(histories.KillAfterPatch), changed(app), later, end)
+	// A source that some places require and others don't, missing when pods start:
+	mixed := histories.Action{Verb: histories.AddReference, Ref: histories.Reference{Place: histories.Projected, Source: db, Optional: true}}
+	all["GoneFromSomePlaces"] = join(edit(mixed), settle(), of(db, histories.Remove), settle(), do(histories.Rollout), later, of(db, back))
+	// A release while pods of an earlier revision, with other keys, are left:
+	file := histories.Action{Verb: histories.SwapReference, Revision: 1, Ref: histories.Reference{Place: histories.Volume, Source: db, Key: "a"}}
+	all["ReleasedByHand"] = join(do(histories.ByHand), edit(file), settle(), changed(db), settle(), undo(0), settle(), do(histories.Release), settle(), of(db, histories.Restore))
 	// A required source that was deleted and made again after pods had started with it:
 	all["MadeAgain"] = join(do(histories.Yield), reference(extra, "a"), later, of(extra, histories.Remove), changed(extra), end)
 	all["WaitedForAndMadeAgain"] = join(of(extra, histories.Remove), settle(), reference(extra, ""), settle(), do(histories.Yield), changed(extra), later, of(extra, histories.Remove), changed(extra), end)

@@ -16,6 +16,8 @@ type Observation struct {
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
 	Required bool
+	// Mixed is true when other places don't require it: pods that wait may have passed those without it.
+	Mixed bool
 	// Running is true when a pod of the workload has started from its template, and
 	// Unobserved when its controller hasn't acted on the template yet, so Running isn't
 	// known.
@@ -66,7 +68,7 @@ func Decide(o Observation) Verdict {
 // isn't a change; other content is. A workload that is new to Lockstep is recorded as
 // started without the source, unless it requires the source and its pods run: then they
 // loaded a version that Lockstep never saw. Another writer's rollout starts pods without
-// an optional source.
+// an optional source, and takes pods past the optional places of a required one.
 func sourceMissing(o Observation) (Verdict, bool) {
 	if !o.Current.IsAbsent() {
 		return Verdict{}, false
@@ -77,7 +79,7 @@ func sourceMissing(o Observation) (Verdict, bool) {
 	if o.Delivered.IsZero() {
 		return Verdict{input.Record, input.Missing}, true
 	}
-	if !o.Required && !o.Delivered.IsAbsent() && o.Timeline.RolledOutUnaccounted() {
+	if (!o.Required || o.Mixed) && !o.Delivered.IsAbsent() && o.Timeline.RolledOutUnaccounted() {
 		return Verdict{input.Record, input.DeliveredByRollout}, true
 	}
 	return Verdict{input.Settled, input.Missing}, true
@@ -194,9 +196,10 @@ func (o Observation) needsPods(v Verdict) bool {
 }
 
 // requiredArrived: the pods waited for it. It may have had other content before, so their starts show
-// which one they loaded, but not before the workload's controller has acted on the template.
+// which one they loaded, but not before the workload's controller has acted on the template. An optional volume
+// may have been mounted without it.
 func requiredArrived(o Observation) (Verdict, bool) {
-	arrived := o.Original && o.Timeline.Input.New || o.Timeline.StartedSinceArrival() || o.Timeline.Loaded() == timeline.Yes
+	arrived := o.Original && o.Timeline.Input.New || o.Timeline.StartedSinceArrival() && !(o.Mixed && o.Timeline.Input.Mounted) || o.Timeline.Loaded() == timeline.Yes
 	if !arrived && o.Unobserved {
 		return Verdict{input.Settled, input.GenerationNotObserved}, o.waitedFor()
 	}

@@ -43,7 +43,7 @@ func started(accepted, started time.Time, version uint64) pods.Starts {
 // seen is an observation in short: what the cases differ in.
 type seen struct {
 	Given, Current              fingerprint.Version
-	Required, New               bool
+	Required, New, Mixed        bool
 	Running, Sealed, Searched   bool
 	Unobserved, Between         bool
 	Content, Template, Followed timeline.Bounds
@@ -82,7 +82,7 @@ func (s seen) observation() configs.Observation {
 	line.Past.Starts, line.Input.Mounted = s.Starts, s.Mounted
 	line.Record.Waits = s.Required && (s.Given.IsAbsent() || s.Given.IsZero() && s.New)
 	line.Record.Searched, line.Record.Unaccounted, line.Record.Delivering = s.Searched, s.Unaccounted, input.Tracked(s.Delivering)
-	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Between: s.Between, Sealed: s.Sealed, Timeline: line}
+	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Mixed: s.Mixed, Running: s.Running, Unobserved: s.Unobserved, Between: s.Between, Sealed: s.Sealed, Timeline: line}
 }
 
 // decideCase is one situation and its verdict.
@@ -116,6 +116,11 @@ func decideCases() map[string]decideCase {
 			"the pods of another rollout wait for it",
 			seen{Given: v1, Current: absent, Unaccounted: true, Required: true},
 			settled(input.Missing),
+		},
+		"RolledOutPastIt": {
+			"they wait in one place, and have passed another one",
+			seen{Given: v1, Current: absent, Unaccounted: true, Required: true, Mixed: true},
+			recorded(input.DeliveredByRollout),
 		},
 		"OtherKeysDuringPause": {
 			"the pods have loaded what the template used before the pause",
@@ -361,6 +366,16 @@ func decideCases() map[string]decideCase {
 			"they started in the second in which it was made",
 			seen{Given: absent, Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Created: at(2), Revisions: rolledOut(at(0)), Starts: started(at(0), at(2), 51)},
 			recorded(input.Arrived),
+		},
+		"RequiredArrivedMixed": {
+			"they could not have started before, and all their places are of the environment",
+			seen{Given: absent, Current: v1, Required: true, Mixed: true, New: true, Content: exactly(50), Template: exactly(40), Created: at(2), Revisions: rolledOut(at(0)), Starts: started(at(0), time.Time{}, 41)},
+			recorded(input.Arrived),
+		},
+		"RequiredArrivedMounted": {
+			"a volume that doesn't require it may have been mounted before",
+			seen{Given: absent, Current: v1, Required: true, Mixed: true, Mounted: true, New: true, Content: exactly(50), Template: exactly(40), Created: at(2), Revisions: rolledOut(at(0)), Starts: started(at(0), time.Time{}, 41)},
+			due,
 		},
 		"RequiredMadeAgain": {
 			"they started with one of that name that was deleted since",

@@ -136,9 +136,9 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	o := Observation{
 		Delivered: onRecord,
 		Recorded:  onRecord,
-		Required:  !ref.Optional,
-		Original:  i.options.Original,
-		Running:   !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
+		Required:  !ref.Optional, Mixed: ref.Mixed,
+		Original: i.options.Original,
+		Running:  !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
 		Sealed: entry.Inputs[ref.Source].Sealed, Between: entry.Inputs[ref.Source].Between,
 		Unrolled: w.IsUnrolled() && !w.IsPausedUnseen(),
 		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
@@ -223,7 +223,10 @@ func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, qui
 	if o.ranWithout() {
 		f.Current = o.Current.Unknown()
 	}
-	if v.Reason == input.ImmutableReplaced || v.Reason == input.Missing && o.Required && !o.Original {
+	switch {
+	case o.Current.IsAbsent() && o.Required && !o.Original:
+		f.Bars = append(f.Bars, input.Bar{Reason: input.Missing})
+	case v.Reason == input.ImmutableReplaced:
 		f.Bars = append(f.Bars, input.Bar{Reason: v.Reason})
 	}
 	if source != nil {

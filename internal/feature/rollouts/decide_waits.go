@@ -59,7 +59,7 @@ func nothingDue(s situation) (Decision, bool) {
 	}
 	released := func(f input.Finding) bool { return slices.Contains(s.Template.Released, f.ID) }
 	if accepted := matching(s.Findings, released); len(accepted) > 0 {
-		return Decision{Verb: Remember, Reason: input.Released, Message: names(accepted)}, true
+		return Decision{Verb: Remember, Reason: input.Released, Message: names(accepted), AwaitsStatus: s.State.Rollout.RollsByHand()}, true
 	}
 	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
 		return Decision{Verb: Remember, Reason: records[0].Reason, Message: s.recorded(records), AwaitsStatus: s.State.Rollout.RollsByHand()}, true

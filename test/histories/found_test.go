@@ -179,6 +179,14 @@ func found() map[string]histories.History {
 		// Our patch loaded a Secret that the broken watch had not seen, and the pods were taken over
 		// before it was back: the Secret that it had seen counted as given.
 		"TakenOverInAGap": join(of(app, histories.HoldSource), of(db, change), do(histories.Gap), of(db, change), of(db, change), slices.Repeat(do(histories.Start), 25), of(app, change), do(histories.Orphan, histories.Look, histories.Make)),
+		// A content was due because pods may have loaded another one, and then a revision from before that counted as its
+		// delivery, and an abort as reverting it.
+		"RedoneAndTouchedWhileDown": canary(do(histories.KillAfterPatch), of(db, change), settle, undo(0), undo(0), of(app, histories.HoldSource), settle, do(histories.Abort)),
+		// Only the revision shows whether pods of another writer's rollout are new, and Lockstep didn't check again when
+		// there was one.
+		"RolledOutWhileMissing": canary(do(histories.Rollout), of(app, histories.Remove), of(db, change), do(histories.Scale), settle, do(histories.Rollout)),
+		// A content from before our own patch was unknown after the undo of that patch.
+		"BackBeforeThePatch": canary(do(histories.Scale), of(app, change), of(db, histories.Remove), of(db, back), settle, do(histories.Strip)),
 		// A rollout right after the pods were taken over was not noticed.
 		"TakenOverAndUndone": join(of(app, change), settle, do(histories.Gap), of(db, change), do(histories.Orphan, histories.Make, histories.Busy, histories.Look, histories.Undo)),
 	}

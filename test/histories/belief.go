@@ -12,6 +12,8 @@ type source struct {
 	touched, rewritten, arrived bool
 	// restamped is true when it was written with equal content: its time is younger than the record.
 	restamped bool
+	// between is true when pods may have started while a change was due, which isn't on record.
+	between bool
 	// unshown is true when it was written since the last settlement, and no later Lockstep patch
 	// shows that content: Lockstep may have decided before the write.
 	unshown bool
@@ -131,6 +133,14 @@ func (s *source) write(f Fact, blind bool) {
 	})
 	if blind && s.unseen { // at most the API server's timestamps show whether it changed
 		s.add(belief{delivered: f.Content})
+		s.add(belief{delivered: Unknown})
+	}
+}
+
+// wentBack: should the content be the delivered one again, Lockstep doesn't know whether pods have loaded another one
+// that was due while they started. A revert hides that until there is another template.
+func (s *source) wentBack() {
+	if s.between && !s.mustBe(belief.differs, s.content) {
 		s.add(belief{delivered: Unknown})
 	}
 }

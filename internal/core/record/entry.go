@@ -281,6 +281,11 @@ func (t Template) IsOlder(other Template) bool {
 	return t.Object == other.Object && t.Generation < other.Generation
 }
 
+// IsSameGeneration reports whether both are the template of one generation, and so the same.
+func (t Template) IsSameGeneration(other Template) bool {
+	return t.Object == other.Object && t.Generation == other.Generation
+}
+
 // isEarlier reports whether the other one, the workload's template now, came later. Another
 // object's template replaces this one.
 func (t Template) isEarlier(other Template) bool {

@@ -69,6 +69,8 @@ func (in Observation) compare(w *kube.Workload) (t Template, open bool) {
 	switch {
 	case t.Now.IsOlder(known):
 		t.Now = known // the cache doesn't contain our own patch yet
+	case known.Made && known.Sum == t.Now.Sum && known.IsSameGeneration(t.Now):
+		t.Now = known // a later number is that of a lender's template that the cache doesn't contain yet
 	case w.Status.Observed && !w.Status.Paused || w.Revision == 0:
 	case known.IsOther(t.Now):
 		t.Now.Number = w.Revision + 1 // the one that the controller is about to create, or creates after the pause
@@ -247,8 +249,11 @@ func (in Observation) replaced(w *kube.Workload) timeline.Origin {
 	if w.Replaced == "" && own && known.Number > 0 && known.Sum == w.Template().Sum {
 		return timeline.AfterNumber(known.Number - 1)
 	}
-	if w.Replaced == "" && w.Revision > 0 && known.IsReplacedBy(w.Template()) {
-		return w.BeforeLast()
+	if w.Replaced == "" && known.IsReplacedBy(w.Template()) {
+		if w.Revision > 0 {
+			return w.BeforeLast()
+		}
+		return timeline.AfterTime(w.TemplateAt) // all but the one that delivers it are older
 	}
 	return w.Replaced
 }

@@ -231,9 +231,6 @@ func foundEdits() map[string]histories.History {
 	all["WaitedForAndMadeAgain"] = join(of(extra, histories.Remove), settle(), reference(extra, ""), settle(), do(histories.Yield), changed(extra), later, of(extra, histories.Remove), changed(extra), end)
 	// A rollout that Lockstep missed was undone in the middle, and nothing told what came before it:
 	all["UndoneInTheMiddle"] = join(do(histories.Kill), changed(app), later, do(histories.Rollout, histories.Start), edit(histories.Action{Verb: histories.Undo}))
-	// A Rollout had the number of a template that its lender's watch hadn't shown yet, and the undo of a rollout looked like
-	// the same template:
-	all["UndoneAheadOfTheLender"] = join(changed(app), do(histories.Rollout), edit(histories.Action{Verb: histories.Undo}))
 	// A rollout before a pause that no watch saw begin:
 	all["SourceAddedBeforeAPause"] = join(do(histories.Kill), reference(extra, "a"), do(histories.Later, histories.Pause), changed(extra), do(histories.Start), settle(), do(histories.Resume))
 	all["BackBeforeAPause"] = join(do(histories.Kill), changed(app), do(histories.Later, histories.Rollout, histories.Later), backTo, do(histories.Pause, histories.Start), settle(), do(histories.Resume))

@@ -14,6 +14,8 @@ type source struct {
 	// rollout: its time is younger than the record. Of a later rollout that Lockstep doesn't see, only pods show that they
 	// loaded this content, and most worlds don't have any.
 	restamped bool
+	// between is true when pods may have started while a change was due, which isn't on record.
+	between bool
 	// unshown is true when it was written since the last settlement, and no later Lockstep patch
 	// shows that content: Lockstep may have decided before the write.
 	unshown bool
@@ -132,6 +134,14 @@ func (s *source) write(f Fact, blind bool) {
 	})
 	if blind && s.unseen { // at most the API server's timestamps show whether it changed
 		s.add(belief{delivered: f.Content})
+		s.add(belief{delivered: Unknown})
+	}
+}
+
+// wentBack: should the content be the delivered one again, Lockstep doesn't know whether pods have loaded another one
+// that was due while they started. A revert hides that until there is another template.
+func (s *source) wentBack() {
+	if s.between && !s.mustBe(belief.differs, s.content) {
 		s.add(belief{delivered: Unknown})
 	}
 }

@@ -186,6 +186,14 @@ func found() map[string]histories.History {
 		"TakenOverAndBackAgain": join(do(histories.Kill), of(app, histories.HoldSource), do(histories.Rollout), of(app, change), do(histories.Orphan), of(app, change), of(db, change), settle, do(histories.Make), of(app, change), settle, do(histories.Busy), undo(1), undo(1)),
 		// The revision of a patch from before an undo counted as a later delivery, which the undo had reverted.
 		"WrittenKilledAndUndone": join(of(db, back), of(app, change), do(histories.KillAfterPatch), settle, undo(0), settle, do(histories.Gap, histories.Look)),
+		// A content was due because pods may have loaded another one, and then a revision from before that counted as its
+		// delivery, and an abort as reverting it.
+		"RedoneAndTouchedWhileDown": canary(do(histories.KillAfterPatch), of(db, change), settle, undo(0), undo(0), of(app, histories.HoldSource), settle, do(histories.Abort)),
+		// Only the revision shows whether pods of another writer's rollout are new, and Lockstep didn't check again when
+		// there was one.
+		"RolledOutWhileMissing": canary(do(histories.Rollout), of(app, histories.Remove), of(db, change), do(histories.Scale), settle, do(histories.Rollout)),
+		// A content from before our own patch was unknown after the undo of that patch.
+		"BackBeforeThePatch": canary(do(histories.Scale), of(app, change), of(db, histories.Remove), of(db, back), settle, do(histories.Strip)),
 		// A rollout right after the pods were taken over was not noticed.
 		"TakenOverAndUndone": join(of(app, change), settle, do(histories.Gap), of(db, change), do(histories.Orphan, histories.Make, histories.Busy, histories.Look, histories.Undo)),
 	}
@@ -244,6 +252,8 @@ func foundEdits() map[string]histories.History {
 	// A required source that was deleted and made again after pods had started with it:
 	all["MadeAgain"] = join(do(histories.Yield), reference(extra, "a"), later, of(extra, histories.Remove), changed(extra), end)
 	all["WaitedForAndMadeAgain"] = join(of(extra, histories.Remove), settle(), reference(extra, ""), settle(), do(histories.Yield), changed(extra), later, of(extra, histories.Remove), changed(extra), end)
+	// A rollout that Lockstep missed was undone in the middle, and nothing told what came before it:
+	all["UndoneInTheMiddle"] = join(do(histories.Kill), changed(app), later, do(histories.Rollout, histories.Start), edit(histories.Action{Verb: histories.Undo}))
 	// A rollout before a pause that no watch saw begin:
 	all["SourceAddedBeforeAPause"] = join(do(histories.Kill), reference(extra, "a"), do(histories.Later, histories.Pause), changed(extra), do(histories.Start), settle(), do(histories.Resume))
 	all["BackBeforeAPause"] = join(do(histories.Kill), changed(app), do(histories.Later, histories.Rollout, histories.Later), backTo, do(histories.Pause, histories.Start), settle(), do(histories.Resume))

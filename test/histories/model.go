@@ -108,6 +108,7 @@ func (m *Model) Rollouts() int {
 func (m *Model) Observe(f Fact) error {
 	m.since = append(m.since, f)
 	m.note(f)
+	defer m.startPods()
 	switch {
 	case f.Source != "":
 		m.write(f)
@@ -132,17 +133,27 @@ func (m *Model) Observe(f Fact) error {
 	case f.Lockstep:
 		return m.countRollout(old, f.Early)
 	case old.Template != f.Workload.Template:
+		for _, s := range m.sources {
+			s.wentBack()
+		}
 		used := len(m.revisions.numbers[f.Workload.Template]) > 0
 		m.number(f.Workload.Template, !f.Workload.Paused)
 		if f.Workload.Paused {
 			m.edited()
+			if m.blind { // it may have been rolled out before the pause
+				m.doubt()
+			}
 		} else {
-			m.rolled(rollout{m.last(old.Template), old.Older && used, old.Beside == f.Workload.Template})
+			m.rolled(rollout{before: m.last(old.Template), kept: old.Older && used, goesOn: old.Beside == f.Workload.Template})
 		}
 	case old.Paused && !f.Workload.Paused && m.running != f.Workload.Template:
 		before := m.last(m.running)
 		m.number(f.Workload.Template, true)
-		m.rolled(rollout{before: before, kept: old.Running})
+		r := rollout{before: before, kept: old.Running}
+		if m.blind || m.pauseUnseen {
+			r.unrolled = m.last(f.Workload.Template) - 1
+		}
+		m.rolled(r)
 	case old.Stable != f.Workload.Stable:
 		m.aborted()
 	}
@@ -160,8 +171,17 @@ func (m *Model) write(f Fact) {
 	s := m.sources[f.Source]
 	s.rewritten = s.rewritten || m.rolledOut && s.content != f.Content
 	s.write(f, m.blind)
+	s.wentBack()
 	if m.blind && (m.rolledOut || m.upgraded || m.pauseUnseen) && s.content != "" { // pods may have loaded another content that was changed back since
 		s.add(belief{delivered: Unknown})
+	}
+}
+
+// startPods: a rollout that isn't complete may start pods at any time, and they load a change that is due.
+func (m *Model) startPods() {
+	for _, s := range m.sources {
+		isDue := s.mayBe(belief.differs, s.content)
+		s.between = s.between || isDue && m.workload != nil && m.workload.Older && !m.workload.Paused
 	}
 }
 
@@ -180,7 +200,7 @@ func (m *Model) note(f Fact) {
 // Pods may have loaded the current content, or any earlier one.
 func (m *Model) doubt() {
 	for _, s := range m.sources {
-		if s.mayBe(belief.differs, s.content) || s.restamped {
+		if s.mayBe(belief.differs, s.content) || s.restamped || s.touched {
 			s.add(belief{delivered: Unknown})
 		}
 	}
@@ -252,6 +272,9 @@ type rollout struct {
 	// kept is true when it uses a revision whose pods may have been running all along, and
 	// goesOn when they were: it ends a canary, whose stable pods continue.
 	kept, goesOn bool
+	// unrolled is the number before the last one, if Lockstep didn't see the pause that ends with the rollout: it can't
+	// know that the revisions of that pause never had pods. It is zero otherwise.
+	unrolled int64
 }
 
 // rolled: another writer's rollout loads the current contents, and so delivers pending
@@ -307,7 +330,12 @@ func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 	if s.doubted = (belief{}); r.kept {
 		s.doubted = delivers
 	}
-	return append(judged, delivers)
+	judged = append(judged, delivers)
+	if r.unrolled > r.before {
+		delivers.from = r.unrolled
+		judged = append(judged, delivers)
+	}
+	return judged
 }
 
 // load: pods of the template start and load the current contents.

@@ -18,6 +18,7 @@ func (m *Model) Settle(w Word) error {
 	}
 	for _, s := range next.sources {
 		s.touched, s.unshown, s.arrived, s.saw = false, false, false, ""
+		s.between = s.between && (s.mayBe(belief.differs, s.content) || s.mayBe(belief.isReverted, s.content))
 		s.rewritten = s.rewritten && m.workload == nil // its record is compared when the workload is back
 	}
 	if next.releases.accepting && next.workload != nil { // it has taken effect by now

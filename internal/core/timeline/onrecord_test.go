@@ -22,7 +22,11 @@ func TestMayHaveDeliveredAnother(t *testing.T) {
 		"After":   {"it may have changed and changed back", func(l *timeline.Timeline) { l.Input.WrittenAt = start.Add(time.Hour) }, true},
 		"NoTime":  {"a key was added and removed with its manager, which leaves the time of an earlier write", func(l *timeline.Timeline) { l.Input.Content.Max = 70 }, true},
 		"Unknown": {"the record isn't stored yet", func(l *timeline.Timeline) { l.Input.Content.Max, l.Record.Version = 70, 0 }, false},
-		"Sealed":  {"the content of an immutable object doesn't change", func(l *timeline.Timeline) { l.Input.Content.Max, l.Input.Sealed = 70, true }, false},
+		"Watched": {"a watch saw that it came before the record, and only the age of pods leaves open what they run", func(l *timeline.Timeline) { l.Input.Content.Min = 50 }, false},
+		"WatchedInThatSecond": {"another writer's rollout may have loaded another content in that second", func(l *timeline.Timeline) {
+			l.Input.Content.Min, l.Input.WrittenAt = 50, start.Add(time.Minute)
+		}, true},
+		"Sealed": {"the content of an immutable object doesn't change", func(l *timeline.Timeline) { l.Input.Content.Max, l.Input.Sealed = 70, true }, false},
 	} {
 		l := timeline.Timeline{
 			Workload: timeline.Workload{Template: timeline.Bounds{Max: 80}},

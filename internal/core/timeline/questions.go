@@ -64,13 +64,17 @@ func (t Timeline) MayHaveLoadedAnother() bool {
 
 // isOnRecord reports whether the input was last written before the record was, so no rollout since
 // then has loaded another version than the one on record. Times show that, and the resource versions that no write
-// came later which left no time: one that removed a key, with the manager that had added it.
+// came later which left no time: one that removed a key, with the manager that had added it. If the watch saw the
+// write, two times in the same second don't show it.
 func (t Timeline) isOnRecord() bool {
-	written := t.Input.WrittenAt
-	if t.Record.Version > 0 && t.version() > t.Record.Version {
+	written, since := t.Input.WrittenAt, t.Record.RolledOutAt
+	if t.Record.AsOf.After(since) {
+		since = t.Record.AsOf
+	}
+	if t.IsInGap() || written.IsZero() || t.Record.Version > 0 && t.version() > t.Record.Version {
 		return false
 	}
-	return t.IsUnwatched() && !t.IsInGap() && !written.IsZero() && (!written.After(t.Record.RolledOutAt) || !written.After(t.Record.AsOf))
+	return written.Before(since) || t.IsUnwatched() && written.Equal(since)
 }
 
 // RolledOutUnaccounted reports whether another writer's rollout has begun that the record
@@ -192,14 +196,17 @@ func (t Timeline) DeliveredUnrecorded() bool {
 // deliveredBy reports whether a revision was created for the current version, or became
 // current again, after everything that the record takes into account.
 func (t Timeline) deliveredBy(r Revision) bool {
-	if !r.Shown.Show(t.ID, t.Input.Shows) {
+	if !r.Shown.Show(t.ID, t.Input.Shows) || t.isAccounted(r) {
 		return false
-	}
-	if r.Number > 0 && r.Number <= t.Record.Accounted {
-		return false // it may be a second younger than the patch on record that it was created for
 	}
 	made := r.Created.After(t.Record.RolledOutAt) && r.Created.After(t.Record.AsOf) && !t.keeps(r)
 	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows && t.Record.Shown != t.Input.Shows
+}
+
+// isAccounted reports whether the record takes every use of the revision into account, whatever it says about the
+// version since. By its times, it may be a second younger than the patch on record that it was created for.
+func (t Timeline) isAccounted(r Revision) bool {
+	return r.Number > 0 && r.Number <= t.Record.Accounted
 }
 
 // keeps reports whether the revision was created from one with the same marks. Our own

@@ -192,6 +192,10 @@ func TestQuestions(t *testing.T) {
 			t.Record.AsOf = at(20)
 			t.Past.Revisions = []timeline.Revision{revision(0, at(15), "0")}
 		}, []string{"IsUnwatched"}},
+		"Accounted": {"nor one whose last use is on record: a version that became unknown since is due", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(5, at(15), "0")}
+		}, []string{"IsUnwatched"}},
 		"UsedAgain": {"an old revision that became current again got a new number", moved, func(t *timeline.Timeline) {
 			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0")}

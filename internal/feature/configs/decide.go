@@ -56,6 +56,7 @@ func Decide(o Observation) Verdict {
 		requiredArrived,     // the pods could not have started before
 		rolledOutSince,      // another rollout loaded it
 		deliveredUnrecorded, // we delivered it, and the process ended before that was on record, or didn't get the answer
+		rollsOut,            // another rollout may load it, and its revision will show that
 	} {
 		if v, known := c(o); known {
 			return v
@@ -223,4 +224,11 @@ func rolledOutSince(o Observation) (Verdict, bool) {
 // version doesn't show what pods loaded after that revision.
 func deliveredUnrecorded(o Observation) (Verdict, bool) {
 	return Verdict{input.Record, input.DeliveredBefore}, o.Delivered != o.Current && o.Timeline.DeliveredUnrecorded()
+}
+
+// rollsOut: another writer's rollout came after the content, and older pods may go on. The revision shows whether
+// they do, once the workload's controller has made it.
+func rollsOut(o Observation) (Verdict, bool) {
+	isLater := o.Timeline.Workload.Template.After(o.Timeline.Input.Content)
+	return Verdict{input.Settled, input.GenerationNotObserved}, o.Unobserved && isLater && o.Timeline.Loaded() == timeline.Unknown
 }

@@ -64,8 +64,8 @@ type seen struct {
 	// Revisions are nil when nobody asked for them, and so are Starts.
 	Revisions []timeline.Revision
 	Starts    pods.Starts
-	// Mounted is true for a source in a volume.
-	Mounted bool
+	// Mounted is true for a source in a volume, OlderPods while pods of an earlier template may run.
+	Mounted, OlderPods bool
 }
 
 func (s seen) observation() configs.Observation {
@@ -79,7 +79,7 @@ func (s seen) observation() configs.Observation {
 	if s.Unrecorded {
 		line.Workload.RolledOutAt = at(3)
 	}
-	line.Past.Starts, line.Input.Mounted = s.Starts, s.Mounted
+	line.Past.Starts, line.Input.Mounted, line.Workload.OlderPods = s.Starts, s.Mounted, s.OlderPods
 	line.Record.Waits = s.Required && (s.Given.IsAbsent() || s.Given.IsZero() && s.New)
 	line.Record.Searched, line.Record.Unaccounted, line.Record.Delivering = s.Searched, s.Unaccounted, input.Tracked(s.Delivering)
 	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Mixed: s.Mixed, Running: s.Running, Unobserved: s.Unobserved, Between: s.Between, Sealed: s.Sealed, Timeline: line}
@@ -426,6 +426,21 @@ func decideCases() map[string]decideCase {
 			"helm upgrade of ConfigMap and template together is one rollout",
 			seen{Given: v1, Current: v2, Content: exactly(50), Template: exactly(51)},
 			recorded(input.DeliveredByRollout),
+		},
+		"RollsOut": {
+			"only the revision will show whether its pods are new",
+			seen{Given: v1, Current: v2, Content: exactly(50), Template: exactly(51), OlderPods: true, Unobserved: true},
+			settled(input.GenerationNotObserved),
+		},
+		"RollsOutObserved": {
+			"pods of the revision may have run since before the content",
+			seen{Given: v1, Current: v2, Content: exactly(50), Template: exactly(51), OlderPods: true},
+			due,
+		},
+		"ChangedAfterItRollsOut": {
+			"its pods may have started before",
+			seen{Given: v1, Current: v2, Content: exactly(52), Template: exactly(51), OlderPods: true, Unobserved: true},
+			due,
 		},
 		"RolledOutSinceByList": {
 			"also when a list tells, as long as it is certain",

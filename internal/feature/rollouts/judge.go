@@ -257,8 +257,11 @@ func (in Observation) replaced(w *kube.Workload) timeline.Origin {
 	if w.Replaced == "" && own && known.Number > 0 && known.Sum == w.Template().Sum {
 		return timeline.AfterNumber(known.Number - 1)
 	}
-	if w.Replaced == "" && w.Revision > 0 && known.IsReplacedBy(w.Template()) {
-		return w.BeforeLast()
+	if w.Replaced == "" && known.IsReplacedBy(w.Template()) {
+		if w.Revision > 0 {
+			return w.BeforeLast()
+		}
+		return timeline.AfterTime(w.TemplateAt) // all but the one that delivers it are older
 	}
 	return w.Replaced
 }

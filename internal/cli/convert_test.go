@@ -100,7 +100,7 @@ func TestConvertForPrograms(t *testing.T) {
 	}
 }
 
-// TestConvertFormats: the names of the objects, each once; what wide adds; and the earlier name of the default.
+// TestConvertFormats: the names of the objects, each once, and what wide adds.
 func TestConvertFormats(t *testing.T) {
 	t.Parallel()
 	name := file(t, "old.yaml", old)

@@ -34,7 +34,7 @@ func (e *FormatError) Error() string {
 // IsTooNew reports whether only a newer program can read it.
 func (e *FormatError) IsTooNew() bool { return e.Format > format }
 
-// IsTooOld reports whether an earlier program wrote it. No program reads an earlier format.
+// IsTooOld reports whether an earlier program wrote it. This program can't read it.
 func (e *FormatError) IsTooOld() bool { return e.Format > 0 && e.Format < format }
 
 // IsTooNew reports whether a text is an entry that only a newer program can read. It must not

@@ -77,7 +77,7 @@ type answer struct {
 
 // ask runs the command once.
 func (s *scene) ask(ctx context.Context) (answer, error) {
-	cmd := exec.CommandContext(ctx, s.Binary, "status", "-A", "-o", "json", "--own-namespace", fleet.Own, "--kubeconfig", filepath.Join(s.Dir, "kubeconfig"))
+	cmd := exec.CommandContext(ctx, s.Binary, "status", "-A", "-o", "json", "--controller-namespace", fleet.Own, "--kubeconfig", filepath.Join(s.Dir, "kubeconfig"))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()

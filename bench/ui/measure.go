@@ -109,7 +109,7 @@ func (p *pages) start(ctx context.Context) error {
 	var err error
 	if p.command, err = process.Start(process.Spec{
 		Path: p.fleet.Binary, Env: os.Environ(), Stdout: out, Stderr: out,
-		Args: []string{"ui", "--no-open", "-A", "--kubeconfig", p.fleet.Plane.Kubeconfig(), "--own-namespace", fleet.Own},
+		Args: []string{"ui", "--no-open", "-A", "--kubeconfig", p.fleet.Plane.Kubeconfig(), "--controller-namespace", fleet.Own},
 	}); err != nil {
 		return err
 	}

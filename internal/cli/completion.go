@@ -173,7 +173,7 @@ func addCompletion(root *cobra.Command, env Environment) {
 			complete = cobra.NoFileCompletions
 		}
 		cmd.ValidArgsFunction = afterEnvironment(env, complete)
-		for _, flag := range []string{"namespace", "namespaces", ownNamespaceFlag, controllerNamespaceFlag} {
+		for _, flag := range []string{"namespace", "namespaces", "own-namespace", controllerNamespaceFlag} {
 			completeFlag(cmd, flag, afterEnvironment(env, completeNamespace))
 		}
 		completeFlag(cmd, "context", afterEnvironment(env, completeContext))

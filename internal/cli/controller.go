@@ -95,7 +95,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.scope.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.auto, "auto", false, "follow every workload without settings of its own, as if annotated with lockstep.dev/reload: auto")
 	fs.BoolVar(&o.observe, "observe", false, "decide and report, but don't change workloads; switching this off later doesn't restart pods")
-	bindForm(fs, &o.form, formAnnotation, "what Lockstep writes into the pod template: annotation, or env for an environment variable")
+	fs.StringVar(&o.form, "form", formAnnotation, "what Lockstep writes into the pod template: annotation, or env for an environment variable")
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need permissions on pods")
 	fs.StringVar(&o.own.Namespace, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.own.Record, "state-name", ask.DefaultState, "name prefix of the ConfigMaps that record delivered versions")

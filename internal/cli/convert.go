@@ -98,7 +98,7 @@ type converted struct {
 }
 
 func (o *convertOptions) run(args []string, stdin io.Reader, env Environment) error {
-	if o.output == formatText || o.output == formatTable {
+	if o.output == formatTable {
 		o.output = formatManifest
 	}
 	switch {

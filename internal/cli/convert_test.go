@@ -100,7 +100,7 @@ func TestConvertForPrograms(t *testing.T) {
 	}
 }
 
-// TestConvertFormats: the names of the objects, each once; what wide adds; and the earlier name of the default.
+// TestConvertFormats: the names of the objects, each once, and what wide adds.
 func TestConvertFormats(t *testing.T) {
 	t.Parallel()
 	name := file(t, "old.yaml", old)
@@ -115,9 +115,6 @@ func TestConvertFormats(t *testing.T) {
 		t.Errorf("the names are %q, want %q", got, want)
 	}
 	manifests := run()
-	if got := run("-o", "text"); got != manifests {
-		t.Errorf("-o text differs from the default: %s", got)
-	}
 	rest, _ := strings.CutPrefix(run("-o", "wide"), manifests)
 	if strings.Count(rest, ": nothing to convert\n") != 2 || !strings.Contains(rest, ": service/web: nothing to convert\n") {
 		t.Errorf("-o wide adds %q", rest)

@@ -3,8 +3,6 @@ package cli
 import (
 	"fmt"
 
-	"github.com/spf13/pflag"
-
 	"github.com/lockstep-dev/lockstep/internal/adapter/patcher"
 )
 
@@ -13,15 +11,6 @@ const (
 	formAnnotation = "annotation"
 	formEnv        = "env"
 )
-
-// bindForm adds the flag for the form. Until the next release its old name, which has another meaning
-// in annotations, is accepted too.
-func bindForm(fs *pflag.FlagSet, to *string, byDefault, usage string) {
-	fs.StringVar(to, "form", byDefault, usage)
-	fs.StringVar(to, "strategy", byDefault, usage)
-	sameFlags(fs, "form", "strategy")
-	_ = fs.MarkDeprecated("strategy", "use --form; the next release removes it")
-}
 
 func validForm(name string) error {
 	if name != formAnnotation && name != formEnv {

@@ -28,20 +28,11 @@ func (o *installationOptions) bind(fs *pflag.FlagSet) {
 	hide(fs, "state-name", "lease-name")
 }
 
-// The flag for the controller's namespace, and the controller's own flag for it, which commands had
-// before.
-const (
-	controllerNamespaceFlag = "controller-namespace"
-	ownNamespaceFlag        = "own-namespace"
-)
+// controllerNamespaceFlag is the flag for the controller's namespace.
+const controllerNamespaceFlag = "controller-namespace"
 
-// bindControllerNamespace adds the flag, and its old name, which is not shown.
 func bindControllerNamespace(fs *pflag.FlagSet, to *string) {
-	const usage = "namespace of the controller (default $POD_NAMESPACE, then the pod's, then lockstep-system)"
-	fs.StringVar(to, controllerNamespaceFlag, "", usage)
-	fs.StringVar(to, ownNamespaceFlag, "", usage)
-	sameFlags(fs, controllerNamespaceFlag, ownNamespaceFlag)
-	hide(fs, ownNamespaceFlag)
+	fs.StringVar(to, controllerNamespaceFlag, "", "namespace of the controller (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 }
 
 // sameSetting lists the flags that set the same as a flag.
@@ -53,11 +44,6 @@ func sameFlags(fs *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		_ = fs.SetAnnotation(name, sameSetting, names) // It fails only for a flag that doesn't exist.
 	}
-}
-
-// namesController reports whether the user named the controller's namespace, by either name.
-func namesController(fs *pflag.FlagSet) bool {
-	return fs.Changed(controllerNamespaceFlag) || fs.Changed(ownNamespaceFlag)
 }
 
 // hide keeps flags that few installations need out of the help. The controller's Deployment has their

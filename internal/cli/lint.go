@@ -71,9 +71,6 @@ YAML.`,
 	return cmd
 }
 
-// formatText is the earlier name of the default format of lint and convert, which goes on working.
-const formatText = "text"
-
 // lintAnswer is the output of the command.
 type lintAnswer struct {
 	lint.Result
@@ -94,9 +91,6 @@ type unreadable struct {
 }
 
 func (o *lintOptions) run(_ context.Context, args []string, stdin io.Reader, env Environment) error {
-	if o.output.format == formatText {
-		o.output.format = formatTable
-	}
 	if err := o.output.validate(); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ a mistake in the targets.`,
 	fs.StringVar(&o.key, "key", "targets.yaml", "the key of that Secret")
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the controller and its Secret (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	bindControllerNamespace(fs, &o.namespace)
-	sameFlags(fs, "namespace", controllerNamespaceFlag, ownNamespaceFlag)
+	sameFlags(fs, "namespace", controllerNamespaceFlag)
 	return cmd
 }
 

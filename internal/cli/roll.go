@@ -117,7 +117,7 @@ command rolls out the rest and exits with 1.`,
 	o.images.reads.bind(fs)
 	o.images.bindPlatforms(fs)
 	o.images.bindRegistries(fs)
-	bindForm(fs, &o.form, "", "what Lockstep writes into the pod template: annotation, or env for an environment variable (default what the template contains, else annotation)")
+	fs.StringVar(&o.form, "form", "", "what Lockstep writes into the pod template: annotation, or env for an environment variable (default what the template contains, else annotation)")
 	return cmd
 }
 

@@ -52,7 +52,7 @@ func newRollingIn(t *testing.T, w *testkit.World, spec string) *rolling {
 func (r *rolling) run(ctx context.Context, see func(string), args ...string) (stdout, stderr string, code int) {
 	var out strings.Builder
 	errs := &watched{see: see}
-	code = Run(ctx, append([]string{"roll", "deploy/web", "--now", "-n", r.Namespace, "--own-namespace", r.Namespace, "--kubeconfig", r.Cluster.Kubeconfig()}, args...),
+	code = Run(ctx, append([]string{"roll", "deploy/web", "--now", "-n", r.Namespace, "--controller-namespace", r.Namespace, "--kubeconfig", r.Cluster.Kubeconfig()}, args...),
 		Environment{Stdout: &out, Stderr: errs, Lookup: variables(nil), Now: time.Now})
 	return out.String(), errs.text(), code
 }

@@ -170,7 +170,7 @@ func TestRollSeveral(t *testing.T) {
 	s := newFleet(t)
 	s.Create(t, testkit.Secret("lockstep-installation-key", "key", strings.Repeat("k", 32)))
 	run := func(args ...string) said {
-		return s.run(t, append(append([]string{"roll"}, args...), "--own-namespace", s.Namespace, "--now")...)
+		return s.run(t, append(append([]string{"roll"}, args...), "--controller-namespace", s.Namespace, "--now")...)
 	}
 	s.Annotate(t, "api", settings.Hold, "freeze")
 	got := run("deploy/web", "deploy/nowhere-at-all", "deploy/quiet")

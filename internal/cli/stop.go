@@ -162,7 +162,7 @@ func (o *stopOptions) run(cmd *cobra.Command, reason string, env Environment) er
 // resume is the command that ends the stop.
 func (o *stopOptions) resume(cmd *cobra.Command) string {
 	command := cmd.Root().CommandPath() + " resume " + o.extent.flags()
-	if namesController(cmd.Flags()) {
+	if cmd.Flags().Changed(controllerNamespaceFlag) {
 		command += " --controller-namespace " + o.ownNS
 	}
 	return command

@@ -21,7 +21,7 @@ import (
 // everyone runs a command that isn't about one namespace.
 func (s shop) everyone(t *testing.T, args ...string) said {
 	t.Helper()
-	return saying(t, "lockstep", append(args, "--own-namespace", s.Own, "--kubeconfig", s.Cluster.Kubeconfig()))
+	return saying(t, "lockstep", append(args, "--controller-namespace", s.Own, "--kubeconfig", s.Cluster.Kubeconfig()))
 }
 
 // stops is the content of lockstep-stop, nil when it doesn't exist.
@@ -146,12 +146,12 @@ func TestStopWithoutPermission(t *testing.T) {
 	s := newShop(t)
 	account := labtest.NewAccount(t, s.Cluster, s.Namespace)
 	for _, args := range [][]string{{"stop", "--all", "x"}, {"resume", "--all"}} {
-		got := saying(t, "lockstep", append(args, "--own-namespace", s.Own, "--kubeconfig", account.Kubeconfig))
+		got := saying(t, "lockstep", append(args, "--controller-namespace", s.Own, "--kubeconfig", account.Kubeconfig))
 		if want := "permission is missing to get configmap lockstep-stop in namespace " + s.Own; got.code != 1 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v, want %q", args, got, want)
 		}
 	}
-	got := saying(t, "lockstep", []string{"stop", "--all", "x", "--own-namespace", "nowhere", "--kubeconfig", s.Cluster.Kubeconfig()})
+	got := saying(t, "lockstep", []string{"stop", "--all", "x", "--controller-namespace", "nowhere", "--kubeconfig", s.Cluster.Kubeconfig()})
 	if got.code != 1 || !strings.Contains(got.stderr, "--controller-namespace") {
 		t.Errorf("in a namespace that doesn't exist: %+v", got)
 	}
@@ -162,7 +162,7 @@ func TestResumeVersion(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	run := func(args ...string) said {
-		return saying(t, "lockstep", append(args, "--own-namespace", s.Own, "--kubeconfig", s.Cluster.Kubeconfig()))
+		return saying(t, "lockstep", append(args, "--controller-namespace", s.Own, "--kubeconfig", s.Cluster.Kubeconfig()))
 	}
 	if got := run("resume", "cm/app", "-n", s.Namespace); got.code != 0 || got.stdout != "configmap/app in namespace "+s.Namespace+": no version is stopped\n" {
 		t.Errorf("nothing is stopped: %+v", got)
@@ -197,11 +197,11 @@ func TestResumeVersion(t *testing.T) {
 	account.Allow(t, labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "patch"}})
 	current := fingerprint.Hasher{}.Content(map[string]string{"key": "1"}, nil).Version(fingerprint.AllKeys()).Short()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // The authorizer applies role changes with a small delay.
-		got := saying(t, "lockstep", []string{"resume", "cm/app", "-n", s.Namespace, "--own-namespace", s.Own, "--kubeconfig", account.Kubeconfig})
+		got := saying(t, "lockstep", []string{"resume", "cm/app", "-n", s.Namespace, "--controller-namespace", s.Own, "--kubeconfig", account.Kubeconfig})
 		return got.code == 0 && s.annotations(t, &corev1.ConfigMap{}, "app")[settings.Resume] == current,
 			fmt.Sprintf("without the record, the present version is resumed: %+v, want %s", got, current)
 	})
-	got := saying(t, "lockstep", []string{"resume", "secret/db", "-n", s.Namespace, "--own-namespace", s.Own, "--kubeconfig", account.Kubeconfig})
+	got := saying(t, "lockstep", []string{"resume", "secret/db", "-n", s.Namespace, "--controller-namespace", s.Own, "--kubeconfig", account.Kubeconfig})
 	if got.code != 1 || !strings.Contains(got.stderr, "kubectl annotate secret/db") {
 		t.Errorf("without the record, the version of a Secret isn't known: %+v", got)
 	}

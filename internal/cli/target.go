@@ -117,7 +117,7 @@ func (t target) command(cmd *cobra.Command, verb string) string {
 	}
 	if t.isWorkload && t.kind.Custom { // The other command has to find the kind too.
 		words = append(words, setFlags(cmd, "kind")...)
-		if flags := cmd.Flags(); namesController(flags) {
+		if flags := cmd.Flags(); flags.Changed(controllerNamespaceFlag) {
 			words = append(words, "--"+controllerNamespaceFlag, flags.Lookup(controllerNamespaceFlag).Value.String())
 		}
 	}

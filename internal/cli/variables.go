@@ -40,7 +40,7 @@ func (s sets) hasVariable() bool { return s == connection || s == outputForm }
 func userFlags() map[string]sets {
 	return map[string]sets{
 		"as": connection, "as-group": connection, "context": connection, "kubeconfig": connection, "request-timeout": connection, "token": connection,
-		"controller-namespace": connection, "key-name": connection, "lease-name": connection, "own-namespace": connection, "state-name": connection,
+		"controller-namespace": connection, "key-name": connection, "lease-name": connection, "state-name": connection,
 		"cloud-identity": connection, "controller": connection, "docker-config": connection, "plain-http": connection, "plain-http-registry": connection, "registry-ca": connection,
 
 		"log-format": outputForm, "log-level": outputForm, "output": outputForm,
@@ -51,7 +51,7 @@ func userFlags() map[string]sets {
 		"auto": behaviour, "best-effort": behaviour, "complete": behaviour, "dry-run": behaviour, "exit-code": behaviour, "force": behaviour,
 		"form": behaviour, "from": behaviour, "help": behaviour, "image-default-platform": behaviour, "image-platforms": behaviour, "no-open": behaviour,
 		"now": behaviour, "observe": behaviour, "overwrite": behaviour, "platform": behaviour, "port": behaviour, "quiet": behaviour, "read-annotations": behaviour,
-		"read-only": behaviour, "reason": behaviour, "reference-grace": behaviour, "require-reference": behaviour, "strategy": behaviour, "timeout": behaviour,
+		"read-only": behaviour, "reason": behaviour, "reference-grace": behaviour, "require-reference": behaviour, "timeout": behaviour,
 		"version": behaviour, "wait": behaviour, "watch": behaviour,
 	}
 }
@@ -72,9 +72,6 @@ func setFromEnvironment(command string, flags *pflag.FlagSet, env Environment) e
 		value, set := env.Lookup(name)
 		if !set {
 			return
-		}
-		if f.Deprecated != "" {
-			_, _ = fmt.Fprintf(env.Stderr, "Environment variable %s has been deprecated, %s\n", name, f.Deprecated)
 		}
 		if slices.ContainsFunc(f.Annotations[sameSetting], flags.Changed) {
 			return

@@ -92,7 +92,7 @@ func TestDangerousFlagsHaveNoVariable(t *testing.T) {
 			t.Errorf("--%s has a variable", flag)
 		}
 	}
-	for _, flag := range []string{"kubeconfig", "context", "as", "as-group", "token", "request-timeout", "controller-namespace", "own-namespace", "output", "log-level"} {
+	for _, flag := range []string{"kubeconfig", "context", "as", "as-group", "token", "request-timeout", "controller-namespace", "output", "log-level"} {
 		if !hasVariable("status", flag) {
 			t.Errorf("--%s has no variable", flag)
 		}
@@ -110,7 +110,6 @@ func TestVariablesThatDontWork(t *testing.T) {
 		"Selection":     {"the flag selects objects", "roll deployment/web" + nowhere, "LOCKSTEP_SELECTOR=hunter2", "Warning: environment variable LOCKSTEP_SELECTOR is not read: use --selector\n"},
 		"Force":         {"the flag overrides a check", "roll deployment/web" + nowhere, "LOCKSTEP_FORCE=true", "Warning: environment variable LOCKSTEP_FORCE is not read: use --force\n"},
 		"Namespace":     {"half of an object's name", "explain deployment/web" + nowhere, "LOCKSTEP_NAMESPACE=shop", "Warning: environment variable LOCKSTEP_NAMESPACE is not read: use --namespace\n"},
-		"OldName":       {"the advice is the present flag", "roll deployment/web" + nowhere, "LOCKSTEP_STRATEGY=env", "Warning: environment variable LOCKSTEP_STRATEGY is not read: use --form\n"},
 		"SameFlag":      {"the controller reads it, this command doesn't", "explain deployment/web" + nowhere, "LOCKSTEP_QUIET=5s", "Warning: environment variable LOCKSTEP_QUIET is not read: use --quiet\n"},
 		"Typed":         {"the user has seen that the flag counts", "explain deployment/web --quiet 1s" + nowhere, "LOCKSTEP_QUIET=5s", ""},
 		"OtherCommand":  {"it is for the controller", "explain deployment/web" + nowhere, "LOCKSTEP_MAX_DELAY=5s", ""},

@@ -124,7 +124,7 @@ func downScenes() group {
 					key := fmt.Sprintf("Deployment.apps_%s_%s", s.Namespace, name)
 					for _, shard := range s.shards(t) {
 						if _, here := shard.Data[key]; here {
-							shard.Data[key] = `{"v":2,"id":"Deployment.apps/shop/web","shape":["unknown"]}`
+							shard.Data[key] = `{"v":3,"id":"Deployment.apps/shop/web","shape":["unknown"]}`
 							if err := s.Client.Update(t.Context(), &shard); err != nil {
 								t.Fatal(err)
 							}

@@ -59,7 +59,7 @@ func (s *stage) ask(t testing.TB, args ...string) (stdout, stderr string, code i
 }
 
 func (s *stage) arguments(args ...string) []string {
-	all := slices.Concat(args, []string{"--kubeconfig", s.kubeconfig, "--own-namespace", s.Own}, s.flags)
+	all := slices.Concat(args, []string{"--kubeconfig", s.kubeconfig, "--controller-namespace", s.Own}, s.flags)
 	if !slices.Contains(args, "-A") && !slices.Contains(args, "-n") {
 		all = append(all, "-n", s.Namespace)
 	}

@@ -67,7 +67,7 @@ func heldChange(ctx context.Context, s *story) error {
 func (st *stage) command(ctx context.Context, args ...string) *exec.Cmd {
 	cluster := []string{"-n", st.namespace}
 	if args[0] == "explain" || args[0] == "status" {
-		cluster = append(cluster, "--own-namespace", st.ownNamespace)
+		cluster = append(cluster, "--controller-namespace", st.ownNamespace)
 	}
 	cmd := exec.CommandContext(ctx, st.binary, slices.Concat(args, cluster)...)
 	cmd.Env = st.environment()

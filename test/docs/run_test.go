@@ -135,7 +135,7 @@ func newReader(t *testing.T) *reader {
 	r.names = append(r.names, "/usr/local/bin", bin, "/etc/bash_completion.d", r.dir)
 	r.env = []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.dir, "KUBECONFIG=" + cluster.Kubeconfig(),
-		"LOCKSTEP_OWN_NAMESPACE=" + own,
+		"LOCKSTEP_OWN_NAMESPACE=" + own, "LOCKSTEP_CONTROLLER_NAMESPACE=" + own,
 	}
 	r.settings = []string{"LOCKSTEP_NAMESPACES=" + shop, "LOCKSTEP_QUIET=1s", "LOCKSTEP_SETTLE=1s", "LOCKSTEP_METRICS_ADDR=0", "LOCKSTEP_PROBE_ADDR=127.0.0.1:0"}
 	return r

@@ -62,7 +62,7 @@ func TestAskedOfFlags(t *testing.T) {
 	i := install(t)
 	ask := func(says []string, command ...string) {
 		t.Helper()
-		stdout, stderr, code := inprocess.Run(t, append(command, "--kubeconfig", i.Cluster.Kubeconfig(), "--own-namespace", i.Own, "-n", i.Namespace)...)
+		stdout, stderr, code := inprocess.Run(t, append(command, "--kubeconfig", i.Cluster.Kubeconfig(), "--controller-namespace", i.Own, "-n", i.Namespace)...)
 		if code != 0 || strings.Contains(stdout, "Estimate:") || slices.ContainsFunc(says, func(text string) bool { return !strings.Contains(stdout, text) }) {
 			t.Errorf("%q ended with %d and wrote, instead of %q:\n%s%s", command, code, says, stdout, stderr)
 		}

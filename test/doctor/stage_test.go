@@ -142,7 +142,7 @@ func (i *installation) examine(t *testing.T, args ...string) answer {
 
 func (i *installation) examineAs(t *testing.T, kubeconfig string, args ...string) answer {
 	t.Helper()
-	all := slices.Concat([]string{"doctor", "--kubeconfig", kubeconfig, "--own-namespace", i.Own, "-o", "json"}, args)
+	all := slices.Concat([]string{"doctor", "--kubeconfig", kubeconfig, "--controller-namespace", i.Own, "-o", "json"}, args)
 	a := answer{checks: map[string]check{}}
 	a.stdout, a.stderr, a.code = inprocess.Run(t, all...)
 	var got struct{ Checks []check }

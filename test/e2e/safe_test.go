@@ -62,7 +62,7 @@ func TestSafeRolloutStory(t *testing.T) {
 	if len(have) != 1 {
 		t.Errorf("%q have the version that breaks them, want one", have)
 	}
-	said, _, _ := inprocess.Run(t, "status", "-n", w.Namespace, "--own-namespace", w.Own, "--kubeconfig", w.Cluster.Kubeconfig())
+	said, _, _ := inprocess.Run(t, "status", "-n", w.Namespace, "--controller-namespace", w.Own, "--kubeconfig", w.Cluster.Kubeconfig())
 	for _, name := range kept {
 		if !strings.Contains(said, "deployment/"+name) {
 			t.Errorf("lockstep status does not show deployment/%s:\n%s", name, said)

@@ -62,7 +62,7 @@ func wantPermissions(t *testing.T, w *testkit.World, about string) {
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		doctor := labtest.StartCommand(t, labtest.Command{
 			Path: labtest.Binary(t, "./cmd/lockstep"),
-			Args: []string{"doctor", "--kubeconfig", w.Cluster.Kubeconfig(), "--own-namespace", w.Own, "-n", w.Namespace, "-o", "json"},
+			Args: []string{"doctor", "--kubeconfig", w.Cluster.Kubeconfig(), "--controller-namespace", w.Own, "-n", w.Namespace, "-o", "json"},
 		})
 		doctor.ExitCode(t, testkit.Patience)
 		var answer struct{ Checks []check }

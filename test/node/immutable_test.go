@@ -57,7 +57,7 @@ func immutableSourceKeepsItsCopy(t *testing.T, cluster *labtest.Cluster) {
 		return n == 0, fmt.Sprintf("%d pods are left", n)
 	})
 	roll := labtest.StartCommand(t, labtest.Command{
-		Path: labtest.Binary(t, "./cmd/lockstep"), Args: []string{"roll", "deployment/app", "-n", w.Namespace, "--kubeconfig", w.Cluster.Kubeconfig(), "--own-namespace", w.Own, "--now"},
+		Path: labtest.Binary(t, "./cmd/lockstep"), Args: []string{"roll", "deployment/app", "-n", w.Namespace, "--kubeconfig", w.Cluster.Kubeconfig(), "--controller-namespace", w.Own, "--now"},
 	})
 	if code := roll.ExitCode(t, testkit.Patience); code != 0 {
 		t.Fatalf("roll ended with %d: %s", code, roll.Stderr())

@@ -108,10 +108,10 @@ func ask(t *testing.T, w *testkit.World) {
 	w.SetConfig(t, "app", "key", "2")
 	w.AwaitEvent(t, testkit.Web, "Warning Held")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // the record is written once a second
-		table := say(t, w, "status", "--own-namespace", w.Own)
+		table := say(t, w, "status", "--controller-namespace", w.Own)
 		return strings.Contains(table, "Held"), table
 	})
-	if told := say(t, w, "explain", "deployment/web", "--own-namespace", w.Own); !strings.Contains(told, "Held") || !strings.Contains(told, "release freeze") {
+	if told := say(t, w, "explain", "deployment/web", "--controller-namespace", w.Own); !strings.Contains(told, "Held") || !strings.Contains(told, "release freeze") {
 		t.Errorf("explain says\n%s", told)
 	}
 	say(t, w, "release", "deployment/web")

@@ -165,7 +165,7 @@ func TestWebhookThatRewritesTemplates(t *testing.T) {
 	s.checkRollouts(t, "after another's rollout", 4, web)
 	checkWrites(3)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // the record is written once a second
-		said, stderr, _ := inprocess.Run(t, "explain", "deployment/web", "-n", s.Namespace, "--own-namespace", s.Own, "--kubeconfig", s.Cluster.Kubeconfig())
+		said, stderr, _ := inprocess.Run(t, "explain", "deployment/web", "-n", s.Namespace, "--controller-namespace", s.Own, "--kubeconfig", s.Cluster.Kubeconfig())
 		return strings.Contains(said, "InStep"), "explain doesn't say that web is in step:\n" + said + stderr
 	})
 }
@@ -195,7 +195,7 @@ func TestWebhookIsDown(t *testing.T) {
 	if got, most := failures(), 3+math.Log2(time.Since(began).Seconds()/0.5); got > most {
 		t.Errorf("%v attempts in %s, want %.1f at most", got, time.Since(began), most)
 	}
-	said, stderr, _ := inprocess.Run(t, "explain", "deployment/web", "-n", s.Namespace, "--own-namespace", s.Own, "--kubeconfig", s.Cluster.Kubeconfig())
+	said, stderr, _ := inprocess.Run(t, "explain", "deployment/web", "-n", s.Namespace, "--controller-namespace", s.Own, "--kubeconfig", s.Cluster.Kubeconfig())
 	if !strings.Contains(said, "ReloadFailed") || !strings.Contains(said, "sidecar.example.com") {
 		t.Errorf("explain doesn't say why the change waits:\n%s%s", said, stderr)
 	}

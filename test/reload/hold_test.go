@@ -80,7 +80,7 @@ func TestHoldOutlivesUndo(t *testing.T) {
 	s.undoByKubectl(t)
 	s.awaitKnown(t, deploy, "web", `"undone":true`, "back:")
 	const says = `it is held ("incident 42"), although an undo removed the annotation lockstep.dev/hold; run lockstep release to end it`
-	if said := s.command(t, "explain", web, "--own-namespace", s.Own); !strings.Contains(said, says) {
+	if said := s.command(t, "explain", web, "--controller-namespace", s.Own); !strings.Contains(said, says) {
 		t.Errorf("explain does not say %q:\n%s", says, said)
 	}
 

@@ -79,7 +79,7 @@ func TestHostileRegistry(t *testing.T) {
 func (g *gallery) awaitExplained(t testing.TB, ref, says string) {
 	t.Helper()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		text := g.command(t, "explain", ref, "--own-namespace", g.Own)
+		text := g.command(t, "explain", ref, "--controller-namespace", g.Own)
 		return strings.Contains(strings.Join(strings.Fields(text), " "), says), text
 	})
 }

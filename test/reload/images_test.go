@@ -210,7 +210,7 @@ func TestImagesTable(t *testing.T) {
 // table runs "lockstep images" in the stage's namespace.
 func (g *gallery) table(t testing.TB, flags ...string) string {
 	t.Helper()
-	args := append([]string{"images", "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig(), "--own-namespace", g.Own}, g.flags[3:]...)
+	args := append([]string{"images", "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig(), "--controller-namespace", g.Own}, g.flags[3:]...)
 	stdout, stderr, code := inprocess.Run(t, append(args, flags...)...)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d\n%s", code, stderr)

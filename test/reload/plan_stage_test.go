@@ -30,7 +30,7 @@ func (s *stage) ask(t testing.TB, kubeconfig string, args ...string) (stdout, st
 	t.Helper()
 	flags := []string{"--kubeconfig", kubeconfig, "--namespace", s.Namespace}
 	if args[0] == "plan" {
-		flags = append(flags, "--own-namespace", s.Own)
+		flags = append(flags, "--controller-namespace", s.Own)
 	}
 	return inprocess.Run(t, append(args, flags...)...)
 }

@@ -16,7 +16,7 @@ import (
 // roll runs "lockstep roll" in the stage's namespace.
 func (s *stage) roll(t testing.TB, args ...string) (output string, code int) {
 	t.Helper()
-	stdout, stderr, code := inprocess.Run(t, append([]string{"roll", "--kubeconfig", s.Cluster.Kubeconfig(), "--namespace", s.Namespace, "--own-namespace", s.Own}, args...)...)
+	stdout, stderr, code := inprocess.Run(t, append([]string{"roll", "--kubeconfig", s.Cluster.Kubeconfig(), "--namespace", s.Namespace, "--controller-namespace", s.Own}, args...)...)
 	return stdout + stderr, code
 }
 
@@ -112,7 +112,7 @@ func TestRoll(t *testing.T) {
 		{"nothing to move it to", []string{"deployment/nothing"}, []string{"doesn't use a ConfigMap or Secret"}, 1},
 		{"its next Job reads it", []string{"cronjob/nightly"}, []string{"next Job"}, 1},
 		{"a path that leads to no template", []string{"replicationcontroller/old", "--kind", "v1/ReplicationController=spec.pod", "--now"}, []string{"spec.pod isn't a pod template"}, 1},
-		{"only the installation makes its key", []string{web, "--own-namespace", s.Namespace}, []string{"--controller-namespace", "not found"}, 1},
+		{"only the installation makes its key", []string{web, "--controller-namespace", s.Namespace}, []string{"--controller-namespace", "not found"}, 1},
 		{"no such form", []string{web, "--form", "label"}, []string{"--form", "annotation", "env"}, 2},
 		{"no such workload", []string{"deployment/nobody"}, []string{"nobody", "not found"}, 1},
 		{"no such kind", []string{"gadget/web"}, []string{"gadget", "deployment", "--kind"}, 2},

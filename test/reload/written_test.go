@@ -280,7 +280,7 @@ func TestWriterWhoAlwaysComesFirst(t *testing.T) {
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.AwaitEvent(t, "web", "Warning ReloadFailed", "other clients wrote the workload during each of the last 7 attempts")
 	s.awaitKnown(t, deploy, "web", "ReloadFailed")
-	if said := s.command(t, "explain", web, "--own-namespace", s.Own); !strings.Contains(said, "ReloadFailed") {
+	if said := s.command(t, "explain", web, "--controller-namespace", s.Own); !strings.Contains(said, "ReloadFailed") {
 		t.Errorf("explain doesn't report the failure:\n%s", said)
 	}
 	// Six decisions were sent five times before the one that is reported.

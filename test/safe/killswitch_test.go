@@ -26,7 +26,7 @@ func (s *scene) everyone(t *testing.T, args ...string) string {
 	if args[0] == "stop" {
 		args = append(args, "--timeout", testkit.Patience.String())
 	}
-	stdout, stderr, code := inprocess.Run(t, append(args, "--kubeconfig", s.Cluster.Kubeconfig(), "--own-namespace", s.Own)...)
+	stdout, stderr, code := inprocess.Run(t, append(args, "--kubeconfig", s.Cluster.Kubeconfig(), "--controller-namespace", s.Own)...)
 	if code != 0 {
 		t.Fatalf("%q: exit code %d\n%s", args, code, stderr)
 	}

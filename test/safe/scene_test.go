@@ -426,7 +426,7 @@ func (s *scene) lockstep(t *testing.T, args ...string) string {
 	t.Helper()
 	args = append(args, "-n", s.Namespace, "--kubeconfig", s.Cluster.Kubeconfig())
 	if args[0] != "hold" && args[0] != "release" { // these are about objects, and not about an installation
-		args = append(args, "--own-namespace", s.Own)
+		args = append(args, "--controller-namespace", s.Own)
 	}
 	stdout, stderr, code := inprocess.Run(t, args...)
 	if code != 0 {

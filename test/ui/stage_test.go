@@ -106,7 +106,7 @@ func (s *site) at(page string) string { return "http://" + s.entrance.Host + pag
 // it shows the application's namespace.
 func (s *stage) serve(t testing.TB, kubeconfig string, flags ...string) *site {
 	t.Helper()
-	args := slices.Concat([]string{"ui", "--no-open", "--kubeconfig", kubeconfig, "--own-namespace", s.Own}, flags)
+	args := slices.Concat([]string{"ui", "--no-open", "--kubeconfig", kubeconfig, "--controller-namespace", s.Own}, flags)
 	if !slices.Contains(flags, "-A") {
 		args = append(args, "-n", s.Namespace)
 	}

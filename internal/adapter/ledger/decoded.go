@@ -46,3 +46,8 @@ func isTooNew(err error) bool {
 	format, is := errors.AsType[*record.FormatError](err)
 	return is && format.IsTooNew()
 }
+
+func isTooOld(err error) bool {
+	format, is := errors.AsType[*record.FormatError](err)
+	return is && format.IsTooOld()
+}

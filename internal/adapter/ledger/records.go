@@ -73,6 +73,8 @@ type Records struct {
 	missed map[schema.GroupKind]bool
 	// unwritten are the inputs that are stopped or damped and have no room.
 	unwritten map[string]string
+	// tooOld reports the first entry in an earlier format.
+	tooOld sync.Once
 }
 
 // Writes counts the writes of a record. A conflicted write met another writer; its changes are
@@ -93,8 +95,8 @@ func New(c client.WithWatch, o Options) *Records {
 }
 
 // Entry returns a workload's entry. An unreadable entry is reported and returned as lost, so its
-// workload gets a new baseline. One that a newer program wrote is returned as too new and never
-// changed.
+// workload gets a new baseline. Entries in an earlier format are reported once. One that a newer
+// program wrote is returned as too new and never changed.
 func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	r.mu.Lock()
 	s, stored := r.shardOf(key), storageKey(key)
@@ -110,11 +112,17 @@ func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	if err == nil && entry.ID != key.ID() {
 		err = fmt.Errorf("entry belongs to %s", entry.ID)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return entry, true
+	case isTooOld(err):
+		r.tooOld.Do(func() {
+			r.options.Report(fmt.Errorf("an earlier version wrote the record (each workload gets a new baseline): %w", err))
+		})
+	default:
 		r.options.Report(fmt.Errorf("read the record of %s (a new baseline is taken): %w", key, err))
-		return record.Entry{Unstored: record.Unstored{Lost: true}}, true
 	}
-	return entry, true
+	return record.Entry{Unstored: record.Unstored{Lost: true}}, true
 }
 
 // Put stores an entry. It is written within a second or two.
@@ -137,7 +145,7 @@ func (r *Records) replace(key kube.Key, text *string) {
 	if isTooNew(err) {
 		return
 	}
-	if before, _ := s.get(stored); ok && err != nil {
+	if before, _ := s.get(stored); ok && err != nil && !isTooOld(err) {
 		s.set(unreadableWord+stored, &before) // an operator can still inspect it
 	}
 	s.set(stored, text)

@@ -319,7 +319,7 @@ func TestRecordsKeepWhatTheyCannotRead(t *testing.T) {
 	w := testkit.NewWorld(t)
 	r, problems := newRecords(t, w)
 	a, b := neighbours(r)
-	const garbage = `{"v":1,"in":"what ever"}`
+	const garbage = `{"v":2,"in":"what ever"}`
 	readable, err := entryOf(b, "1").Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -13,13 +13,11 @@ import (
 )
 
 // An algorithm is stored with every version. Raise it when the bytes that go into a sum
-// change, and let Rebase read the previous algorithm's versions: otherwise every workload
-// takes a new baseline.
+// change: then every workload takes a new baseline.
 const (
 	// plainAlgorithm digests keys and values.
 	plainAlgorithm = "1"
-	// keyedAlgorithm digests the place of the object too. Earlier keyed digests used the
-	// first algorithm.
+	// keyedAlgorithm digests the place of the object too.
 	keyedAlgorithm = "2"
 )
 
@@ -69,28 +67,20 @@ const MaxKeys = 16 << 10
 // Content is the stored form of a ConfigMap or Secret: a digest for each key. It is
 // immutable, and small: the controller has one for each object of the cluster.
 type Content struct {
-	scheme unique.Handle[scheme]
-	// salt is what the scheme adds to its versions, if it has a previous algorithm.
+	algorithm unique.Handle[string]
+	// salt is a digest of the place, which every keyed version includes; zero without a key.
 	salt sum
 	// names are the keys, sorted, each with its length before it. They are one text, because
 	// many objects have the same keys, and because a text for each key would take more memory
 	// than the keys.
 	names unique.Handle[string]
 	// sums are the digests of the keys, one after the other. Of an object with too many keys
-	// there are no names, and two sums: the whole by the current and by the previous algorithm.
+	// there are no names, and two sums of the whole: with the salt and without it.
 	sums string
 }
 
 // sum is the kept part of a digest.
 type sum [sumSize]byte
-
-// scheme is what the contents of all objects of a kind have in common.
-type scheme struct {
-	algorithm string
-	// before is the previous algorithm, which would have had the same sums; empty where there
-	// was none.
-	before string
-}
 
 // Content digests the bytes that a pod would see. A key that moves from text to
 // binary with the same bytes is the same file, so the two maps are one.
@@ -113,10 +103,10 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 		}
 		sums = append(sums, digest.Sum(nil)[:sumSize]...)
 	}
-	c := Content{scheme: unique.Make(h.common()), salt: h.salt(), sums: string(sums)}
+	c := Content{algorithm: unique.Make(h.algorithm()), salt: h.salt(), sums: string(sums)}
 	if len(names)+len(sums) > MaxKeys {
 		all := AllKeys()
-		c.sums = string(append(digestOf(c.added(), string(names), c.sums, all), digestOf(nil, string(names), c.sums, all)...))
+		c.sums = string(append(digestOf(c.salt, string(names), c.sums, all), digestOf(sum{}, string(names), c.sums, all)...))
 		return c
 	}
 	c.names = unique.Make(string(names))
@@ -132,48 +122,43 @@ func (c Content) IsWhole() bool {
 // Version is the version of the given keys. Keys that the object doesn't contain
 // contribute nothing, so adding one of them is a change.
 func (c Content) Version(keys Keys) Version {
-	return c.version(c.common().algorithm, c.added(), keys)
-}
-
-func (c Content) common() scheme {
-	if c.scheme == (unique.Handle[scheme]{}) {
-		return scheme{}
+	algorithm := ""
+	if c.algorithm != (unique.Handle[string]{}) {
+		algorithm = c.algorithm.Value()
 	}
-	return c.scheme.Value()
-}
-
-// added is what the current algorithm adds to a version, nil for one that adds nothing.
-func (c Content) added() []byte {
-	if c.common().before == "" {
-		return nil
-	}
-	return c.salt[:]
-}
-
-func (c Content) version(algorithm string, salt []byte, keys Keys) Version {
+	basis := algorithm + ":" + keys.ID()
 	if c.IsWhole() {
-		whole := c.sums[:sumSize]
-		if algorithm == c.common().before {
-			whole = c.sums[sumSize:]
-		}
-		basis := algorithm + ":" + keys.ID()
 		if !keys.all {
 			basis += wholeMark
 		}
-		return Version{Basis: basis, Sum: hex.EncodeToString([]byte(whole))}
+		return Version{Basis: basis, Sum: hex.EncodeToString([]byte(c.sums[:sumSize]))}
 	}
+	return Version{Basis: basis, Sum: hex.EncodeToString(c.digestOf(c.salt, keys))}
+}
+
+// SharedDigest is the beginning of a digest of all keys, wherever the object is: copies of a
+// Secret have the same. Lockstep must not show it.
+func (c Content) SharedDigest() string {
+	if c.IsWhole() {
+		return hex.EncodeToString([]byte(c.sums[sumSize:]))[:shortSize]
+	}
+	return hex.EncodeToString(c.digestOf(sum{}, AllKeys()))[:shortSize]
+}
+
+// digestOf is the digest of the given keys of an object whose keys are kept.
+func (c Content) digestOf(salt sum, keys Keys) []byte {
 	names := ""
 	if c.sums != "" {
 		names = c.names.Value()
 	}
-	return Version{Basis: algorithm + ":" + keys.ID(), Sum: hex.EncodeToString(digestOf(salt, names, c.sums, keys))}
+	return digestOf(salt, names, c.sums, keys)
 }
 
 // digestOf is the digest of the given keys among those with these names and sums.
-func digestOf(salt []byte, names, sums string, keys Keys) []byte {
+func digestOf(salt sum, names, sums string, keys Keys) []byte {
 	digest := fields{Hash: sha256.New()}
-	if salt != nil {
-		digest.bytes(salt)
+	if salt != (sum{}) {
+		digest.bytes(salt[:])
 	}
 	for ; names != ""; sums = sums[sumSize:] {
 		var key string
@@ -204,14 +189,14 @@ func (c Content) MayHaveFewerKeys(than Content) bool {
 
 // AbsentVersion is the version of an object that does not exist.
 func (h Hasher) AbsentVersion(keys Keys) Version {
-	return Version{Basis: h.common().algorithm + ":" + keys.ID(), Sum: absent}
+	return Version{Basis: h.algorithm() + ":" + keys.ID(), Sum: absent}
 }
 
-func (h Hasher) common() scheme {
+func (h Hasher) algorithm() string {
 	if h.key == nil {
-		return scheme{algorithm: plainAlgorithm}
+		return plainAlgorithm
 	}
-	return scheme{algorithm: keyedAlgorithm + h.id, before: plainAlgorithm + h.id}
+	return keyedAlgorithm + h.id
 }
 
 // salt is a digest of the place that can be computed only with the key, zero without a

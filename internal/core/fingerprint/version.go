@@ -13,7 +13,7 @@ const (
 // wholeMark ends the basis of some keys when the sum covers all of them.
 const wholeMark = "+"
 
-// digestBasis is the basis of an image's version: the digest of its manifestcomputed by
+// digestBasis is the basis of an image's version: the digest of its manifest, computed by
 // the registry.
 const digestBasis = "sha256"
 
@@ -94,6 +94,18 @@ func (v Version) Unknown() Version {
 // not of how it was measured.
 func (v Version) Comparable(other Version) bool {
 	return v.Basis == other.Basis
+}
+
+// ComparedWith makes the version comparable with the current one of the same keys, if only one of
+// them covers the whole object: its keys became too many, or few enough, so it has changed.
+func (v Version) ComparedWith(now Version) Version {
+	switch {
+	case v.Comparable(now), strings.TrimSuffix(v.Basis, wholeMark) != strings.TrimSuffix(now.Basis, wholeMark):
+		return v
+	case v.IsAbsent():
+		return Version{Basis: now.Basis, Sum: absent}
+	}
+	return now.Unknown()
 }
 
 // SameKeys reports whether both cover the same keys, whatever the algorithms. An object with too

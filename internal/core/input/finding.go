@@ -68,9 +68,6 @@ type Pace struct {
 type Versions struct {
 	// Delivered is the version that was last delivered, zero when unknown.
 	Delivered fingerprint.Version
-	// Rebased is the version on record, measured as versions are measured now; zero when
-	// it is recorded that way. It is the same version, so its notes stay.
-	Rebased fingerprint.Version
 	// Current is the current version.
 	Current fingerprint.Version
 	// Shows is the mark in a pod template to which the current version was delivered;

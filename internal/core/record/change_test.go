@@ -61,7 +61,7 @@ func TestDecodeChangeRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ reason, text string }{
 		"Empty":       {"it has no version", ""},
-		"Entry":       {"a workload's entry is something else", `{"v":1,"id":"Deployment.apps/shop/a","uid":"4711","in":{}}`},
+		"Entry":       {"a workload's entry is something else", `{"v":2,"id":"Deployment.apps/shop/a","uid":"4711","in":{}}`},
 		"Level":       {"no number", "77ab01c9de level:many"},
 		"Time":        {"no time", "77ab01c9de at:noon"},
 		"Year":        {"it couldn't be written again", "77ab01c9de at:9999-12-31T23:59:59-01:00"},

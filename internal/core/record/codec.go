@@ -19,8 +19,8 @@ import (
 // format is raised when older programs would misread an entry. Every text that this program
 // writes begins with head.
 const (
-	format = 1
-	head   = `{"v":1`
+	format = 2
+	head   = `{"v":2`
 )
 
 // FormatError reports that an entry has another format.
@@ -33,6 +33,9 @@ func (e *FormatError) Error() string {
 
 // IsTooNew reports whether only a newer program can read it.
 func (e *FormatError) IsTooNew() bool { return e.Format > format }
+
+// IsTooOld reports whether an earlier program wrote it. This program can't read it.
+func (e *FormatError) IsTooOld() bool { return e.Format > 0 && e.Format < format }
 
 // IsTooNew reports whether a text is an entry that only a newer program can read. It must not
 // be replaced.
@@ -100,19 +103,7 @@ func write(b []byte, at any) ([]byte, error) {
 	case *string:
 		return appendText(b, *v), nil
 	case *Template:
-		lent := ""
-		if v.Object != "" {
-			lent = lentMark + v.Object
-		}
-		return appendText(b, generation(*v)+v.Sum+lent), nil
-	case numberOf:
-		about := ""
-		if !v.Made {
-			about = aboutMark
-		}
-		return appendText(b, generation(*v.Template)+about+strconv.FormatInt(v.Number, 10)), nil
-	case numberBefore:
-		return strconv.AppendInt(b, *v.int64-1, 10), nil
+		return appendText(b, encodeTemplate(*v)), nil
 	case *spread.Turn:
 		return appendText(b, encodeTurn(*v)), nil
 	case *time.Time:
@@ -133,14 +124,6 @@ func read(value json.RawMessage, at any) (err error) {
 	case *Template:
 		text, err := textOf(value)
 		*v = decodeTemplate(text)
-		return err
-	case numberOf:
-		text, err := textOf(value)
-		v.readNumber(text)
-		return err
-	case numberBefore:
-		err := json.Unmarshal(value, v.int64)
-		*v.int64++
 		return err
 	case *spread.Turn:
 		text, err := textOf(value)
@@ -173,11 +156,8 @@ func same(a, b any) bool {
 	case *bool:
 		return *a == *b.(*bool)
 	case *Template:
-		return a.Sum == b.(*Template).Sum && a.Object == b.(*Template).Object // the generation is recorded when there is something else to write
-	case numberOf:
-		return a.Number == b.(numberOf).Number
-	case numberBefore:
-		return max(*a.int64, 1) == max(*b.(numberBefore).int64, 1)
+		b := b.(*Template) // the generation is recorded when there is something else to write
+		return a.Sum == b.Sum && a.Object == b.Object && a.Number == b.Number
 	case *spread.Turn:
 		return *a == *b.(*spread.Turn)
 	case *Decision:
@@ -260,42 +240,36 @@ func textOf(value json.RawMessage) (text string, err error) {
 	return text, err
 }
 
-// lentMark separates a template's digest from the object that lends it.
-const lentMark = "@"
+// Marks in the written form of a template: before the object that lends it, and before the number
+// of a revision that wasn't seen yet.
+const lentMark, aboutMark = "@", "~"
 
-// generation is the first word of a template, "GENERATION:SUM" or "GENERATION:SUM@OBJECT", and of
-// its number.
-func generation(t Template) string {
-	return strconv.FormatInt(t.Generation, 10) + ":"
+// encodeTemplate writes a template as "GENERATION:NUMBER:SUM" or "GENERATION:~NUMBER:SUM@OBJECT".
+func encodeTemplate(t Template) string {
+	number, lent := strconv.FormatInt(t.Number, 10), ""
+	if !t.Made {
+		number = aboutMark + number
+	}
+	if t.Object != "" {
+		lent = lentMark + t.Object
+	}
+	return strconv.FormatInt(t.Generation, 10) + ":" + number + ":" + t.Sum + lent
 }
-
-// numberOf is the number of a template's revision: "GENERATION:NUMBER", or "GENERATION:~NUMBER"
-// when it wasn't seen yet. A program that doesn't know the field keeps the text, and writes
-// templates of other generations.
-type numberOf struct{ *Template }
-
-const aboutMark = "~"
-
-func (n numberOf) readNumber(text string) {
-	digits, _ := strings.CutPrefix(text, generation(*n.Template))
-	digits, about := strings.CutPrefix(digits, aboutMark)
-	n.Number, _ = strconv.ParseInt(digits, 10, 64)
-	n.Made = !about && n.Number > 0
-}
-
-// numberBefore is a number that is written minus one, and omitted when it is the first.
-type numberBefore struct{ *int64 }
 
 // decodeTemplate parses a template. Text that it can't parse is treated as none: the next
 // reconciliation records the current template.
 func decodeTemplate(text string) Template {
-	generation, sum, found := strings.Cut(text, ":")
-	n, err := strconv.ParseInt(generation, 10, 64)
-	if !found || err != nil {
+	generation, rest, _ := strings.Cut(text, ":")
+	number, sum, _ := strings.Cut(rest, ":")
+	digits, about := strings.CutPrefix(number, aboutMark)
+	t := Template{Made: !about}
+	var err, errNumber error
+	t.Generation, err = strconv.ParseInt(generation, 10, 64)
+	if t.Number, errNumber = strconv.ParseInt(digits, 10, 64); err != nil || errNumber != nil {
 		return Template{}
 	}
-	sum, object, _ := strings.Cut(sum, lentMark)
-	return Template{Generation: n, Sum: sum, Object: object}
+	t.Sum, t.Object, _ = strings.Cut(sum, lentMark)
+	return t
 }
 
 // encode writes the version, its mark in the template, and its notes, each a word:

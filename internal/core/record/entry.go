@@ -160,8 +160,8 @@ type Coverage struct {
 	// Accounted is the number of the last revision that the entry takes into account, zero
 	// when its kind has none.
 	Accounted int64
-	// Template is the pod template that the entry takes into account, zero in the entry
-	// of a program that didn't record it.
+	// Template is the pod template that the entry takes into account, zero for a program that
+	// doesn't compare templates.
 	Template Template
 }
 
@@ -228,7 +228,7 @@ const alwaysWritten = 2
 // parts is the table of stored fields, in the written order. A new field is one row: Encode,
 // Decode, Equal and the set of known names follow from it. The compiler checks the length of the
 // array, which keeps Equal free of allocations.
-func (e *Entry) parts() [22]part {
+func (e *Entry) parts() [21]part {
 	return [...]part{
 		{"id", &e.ID},
 		{"uid", &e.UID},
@@ -237,9 +237,8 @@ func (e *Entry) parts() [22]part {
 		{"delay", &e.DelaySince},
 		{"moved", &e.RolledOutAt},
 		{"asOf", &e.AsOf},
-		{"movedFrom", numberBefore{&e.Accounted}},
+		{"accounted", &e.Accounted},
 		{"template", &e.Template},
-		{"number", numberOf{&e.Template}},
 		{"released", &e.Released},
 		{"hold", &e.Hold},
 		{"searched", &e.Searched},
@@ -310,7 +309,7 @@ func (t Template) IsSame(other Template) bool {
 // IsStopped reports whether the other one differs in the revision that pods are created
 // from instead.
 func (t Template) IsStopped(other Template) bool {
-	return t.instead() != other.instead()
+	return t != Template{} && t.instead() != other.instead()
 }
 
 func (t Template) digest() string {

@@ -91,9 +91,9 @@ func TestEncodeDecode(t *testing.T) {
 // TestStoredForm pins the written form: state outlives the program that wrote it.
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
-	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
+	const want = `{"v":2,"id":"Deployment.apps/shop/web","uid":"4711",` +
 		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 due:77ab01c9de back:web-5f8c awaits sealed","image/web":"sha256:` + sum + sum + ` =sha256:` + sum + sum + ` trial:3fa9c1d2 mixed memo:spec=1;bad=2","secret/db":"1:*:absent"},` +
-		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,"hold":{"by":"incident 42","undone":true},` +
+		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","accounted":8,"template":"9:~0:3fa9c1d2","released":4711,"hold":{"by":"incident 42","undone":true},` +
 		`"searched":["3fa9c1d2","77ab01c9"],"gone":"2026-11-15T03:05:00Z","left":true,"inherited":"3fa9c1d2",` +
 		`"decision":{"reason":"Held","message":"held by annotation lockstep.dev/hold (\"release freeze\")","since":"2026-11-15T03:04:05Z","next":"2026-11-15T03:05:05Z"},"evictPods":3}`
 	got, err := full().Encode()
@@ -116,9 +116,10 @@ func TestDecodeRefuses(t *testing.T) {
 		"Garbage":     {"not even JSON", "\x00\xff{", "decode entry"},
 		"NotAnObject": {"JSON of another shape", `[1,2]`, "decode entry"},
 		"NoFormat":    {"an entry of nobody knows which program", `{"id":"a"}`, "format 0"},
-		"Newer":       {"a newer program's entry must not be misread", `{"v":2,"id":"a"}`, "format 2"},
-		"BadInputs":   {"inputs of another shape", `{"v":1,"id":"a","in":[]}`, "decode entry"},
-		"BadTime":     {"a time that is none", `{"v":1,"id":"a","pending":"yesterday"}`, "decode entry"},
+		"Older":       {"an entry in the format of an earlier program", `{"v":1,"id":"a"}`, "format 1"},
+		"Newer":       {"a newer program's entry must not be misread", `{"v":3,"id":"a"}`, "format 3"},
+		"BadInputs":   {"inputs of another shape", `{"v":2,"id":"a","in":[]}`, "decode entry"},
+		"BadTime":     {"a time that is none", `{"v":2,"id":"a","pending":"yesterday"}`, "decode entry"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -192,14 +193,14 @@ func TestForeignPartsStay(t *testing.T) {
 		text   string
 		parts  []string
 	}{
-		"Input":   {"an input of an unknown kind", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":` + known + `,"volume/data":{ "at" : "<1>" }}}`, []string{`"volume/data":{ "at" : "<1>" }`, `"configmap/app":` + known}},
-		"Field":   {"an unknown field", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":` + known + `},"stops":[1,  "&"]}`, []string{`"stops":[1,  "&"]`, `"configmap/app":` + known}},
-		"Word":    {"a further word of a version", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent 12 from:7 x"}}`, []string{`"configmap/app":"1:*:absent 12 from:7 x"`}},
-		"NoShown": {"a further word where the template shows nothing", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent ~ from:7"}}`, []string{`"configmap/app":"1:*:absent ~ from:7"`}},
-		"Shape":   {"an input of a known kind in another shape", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":` + known + `,"secret/db":{"sum": 1}}}`, []string{`"secret/db":{"sum": 1}`, `"configmap/app":` + known}},
-		"Version": {"a version of another algorithm", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":` + known + `,"image/web":"sha512:ab"}}`, []string{`"image/web":"sha512:ab"`, `"configmap/app":` + known}},
-		"Case":    {"a field that differs by case only", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":` + known + `},"Moved":"yesterday"}`, []string{`"Moved":"yesterday"`}},
-		"Image":   {"a pinned version has a mark", `{"v":1,"id":"a","uid":"b","in":{"image/web":"sha256:` + sum + sum + ` =sha256:01"}}`, []string{`"image/web":"sha256:` + sum + sum + ` =sha256:01"`}},
+		"Input":   {"an input of an unknown kind", `{"v":2,"id":"a","uid":"b","in":{"configmap/app":` + known + `,"volume/data":{ "at" : "<1>" }}}`, []string{`"volume/data":{ "at" : "<1>" }`, `"configmap/app":` + known}},
+		"Field":   {"an unknown field", `{"v":2,"id":"a","uid":"b","in":{"configmap/app":` + known + `},"stops":[1,  "&"]}`, []string{`"stops":[1,  "&"]`, `"configmap/app":` + known}},
+		"Word":    {"a further word of a version", `{"v":2,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent 12 from:7 x"}}`, []string{`"configmap/app":"1:*:absent 12 from:7 x"`}},
+		"NoShown": {"a further word where the template shows nothing", `{"v":2,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent ~ from:7"}}`, []string{`"configmap/app":"1:*:absent ~ from:7"`}},
+		"Shape":   {"an input of a known kind in another shape", `{"v":2,"id":"a","uid":"b","in":{"configmap/app":` + known + `,"secret/db":{"sum": 1}}}`, []string{`"secret/db":{"sum": 1}`, `"configmap/app":` + known}},
+		"Version": {"a version of another algorithm", `{"v":2,"id":"a","uid":"b","in":{"configmap/app":` + known + `,"image/web":"sha512:ab"}}`, []string{`"image/web":"sha512:ab"`, `"configmap/app":` + known}},
+		"Case":    {"a field that differs by case only", `{"v":2,"id":"a","uid":"b","in":{"configmap/app":` + known + `},"Moved":"yesterday"}`, []string{`"Moved":"yesterday"`}},
+		"Image":   {"a pinned version has a mark", `{"v":2,"id":"a","uid":"b","in":{"image/web":"sha256:` + sum + sum + ` =sha256:01"}}`, []string{`"image/web":"sha256:` + sum + sum + ` =sha256:01"`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -229,12 +230,12 @@ func TestForeignPartsStay(t *testing.T) {
 // TestOursReplacesForeign: a baseline stands in the place of what could not be read.
 func TestOursReplacesForeign(t *testing.T) {
 	t.Parallel()
-	e, err := record.Decode(`{"v":1,"id":"a","uid":"b","in":{"configmap/app":"9:new:form"}}`)
+	e, err := record.Decode(`{"v":2,"id":"a","uid":"b","in":{"configmap/app":"9:new:form"}}`)
 	if err != nil || len(e.Inputs) != 0 || !e.IsKnown() {
 		t.Fatalf("read as %+v, %v", e, err)
 	}
 	e.Inputs[input.ConfigMap("app")] = record.Delivered{Version: version("absent")}
-	if text, err := e.Encode(); err != nil || text != `{"v":1,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent"}}` {
+	if text, err := e.Encode(); err != nil || text != `{"v":2,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent"}}` {
 		t.Errorf("written as %s, %v", text, err)
 	}
 }
@@ -256,8 +257,8 @@ func TestTakeEndsNotes(t *testing.T) {
 func TestTooNew(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		`{"v":2,"id":"a"}`: true, `{"v":2,"in":["another","shape"]}`: true, `{"v":2,"pending":{"since":1}}`: true, `{"id":{"name":"a"},"v":2}`: true, `{"id":["a"],"v":3}`: true,
-		`{"v":1,"id":"a"}`: false, `{"id":"a"}`: false, `{"v":"2"}`: false, `{"id":"a","v":1,"V":2}`: false, "2026-11-15T03:04:05Z": false,
+		`{"v":3,"id":"a"}`: true, `{"v":3,"in":["another","shape"]}`: true, `{"v":3,"pending":{"since":1}}`: true, `{"id":{"name":"a"},"v":3}`: true, `{"id":["a"],"v":4}`: true,
+		`{"v":2,"id":"a"}`: false, `{"id":"a"}`: false, `{"v":"3"}`: false, `{"id":"a","v":2,"V":3}`: false, "2026-11-15T03:04:05Z": false,
 	} {
 		if got := record.IsTooNew(text); got != want {
 			t.Errorf("%s is too new: %t", text, got)
@@ -276,9 +277,9 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add(`{"v":1,"in":{"secret/a":"1:*:absent   x"}}`)
-	f.Add(`{"v":1,"in":{"volume/a":{"x": "<"},"image/a":"sha256:absent =1 2 3"},"new":[1 , 2]}`)
-	f.Add(`{"v":1,"pending":"0001-01-01T00:00:00Z"}`)
+	f.Add(`{"v":2,"in":{"secret/a":"1:*:absent   x"}}`)
+	f.Add(`{"v":2,"in":{"volume/a":{"x": "<"},"image/a":"sha256:absent =1 2 3"},"new":[1 , 2]}`)
+	f.Add(`{"v":2,"pending":"0001-01-01T00:00:00Z"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := record.Decode(text)
 		if err != nil {

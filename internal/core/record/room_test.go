@@ -89,7 +89,7 @@ func encoded(t *testing.T, e record.Entry) int {
 // its room.
 func TestRoomCountsWhatIsForeign(t *testing.T) {
 	t.Parallel()
-	text := `{"v":1,"id":"Deployment.apps/shop/web","uid":"1","in":{"volume/data":"` + strings.Repeat("x", 5000) + `"},"stops":"` + strings.Repeat("y", 5000) + `"}`
+	text := `{"v":2,"id":"Deployment.apps/shop/web","uid":"1","in":{"volume/data":"` + strings.Repeat("x", 5000) + `"},"stops":"` + strings.Repeat("y", 5000) + `"}`
 	e, err := record.Decode(text)
 	if err != nil {
 		t.Fatal(err)

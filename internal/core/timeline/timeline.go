@@ -115,7 +115,8 @@ type Record struct {
 	Known bool
 	// Version is the resource version with which the API server stored the entry, zero when unknown.
 	Version uint64
-	// KnowsTemplate is true when it lists which template it takes into account.
+	// KnowsTemplate is true when it lists which template it takes into account. A program that
+	// doesn't query revisions doesn't.
 	KnowsTemplate bool
 	// Unaccounted is true when another writer has changed the template since, and pods
 	// start from it, or when the version on record is one of other keys than the template uses.

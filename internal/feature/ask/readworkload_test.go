@@ -51,8 +51,9 @@ func (f told) explain(t *testing.T) Explanation {
 	web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "registry.example/app:1.4", EnvFrom: []corev1.EnvFromSource{from}}}
 	shard := &corev1.ConfigMap{ObjectMeta: own("lockstep-state-00"), Data: map[string]string{}}
 	if f.decision != nil {
+		const requested = "ea2c57e5" // the digest of registry.example/app:1.* for any platform
 		delivered := fingerprint.Version{Basis: "sha256", Sum: strings.Repeat("0123456789abcdef", 4)}
-		entry := record.Entry{ID: "Deployment.apps/shop/web", UID: "1", Decision: *f.decision, Inputs: map[input.ID]record.Delivered{input.Image("web"): {Version: delivered, Due: f.image}}}
+		entry := record.Entry{ID: "Deployment.apps/shop/web", UID: "1", Decision: *f.decision, Inputs: map[input.ID]record.Delivered{input.Image("web"): {Version: delivered, Due: f.image, Memo: "request=" + requested}}}
 		text, err := entry.Encode()
 		if err != nil {
 			t.Fatal(err)

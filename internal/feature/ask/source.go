@@ -176,7 +176,7 @@ func (s *Source) now(onRecord fingerprint.Version) (now fingerprint.Version, is 
 	}
 	for _, keys := range s.Keys {
 		now := s.Now.Content.Version(keys)
-		if was := s.Now.Content.Rebase(onRecord, keys); was.Comparable(now) {
+		if was := onRecord.ComparedWith(now); was.Comparable(now) {
 			return now, was == now
 		}
 	}

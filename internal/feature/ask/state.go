@@ -77,7 +77,7 @@ func onRecord(e record.Entry) Report {
 	case e.PendingSince.IsZero():
 		s.Since = known(latest(e.RolledOutAt, e.AsOf))
 	default:
-		// An earlier version of the controller wrote it.
+		// The patch met a conflict before any decision on the change was on record.
 		s.Reason, s.Since, s.Ends = string(input.Changed), known(e.PendingSince), input.Ends(input.QuietWindow)
 	}
 	return s

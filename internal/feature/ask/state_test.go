@@ -27,7 +27,7 @@ func TestOnRecord(t *testing.T) {
 	}{
 		"InStep":   {"nothing is decided against it", record.Entry{Coverage: record.Coverage{AsOf: at.Add(-time.Hour), RolledOutAt: at}}, input.InStep, at},
 		"Decided":  {"the decision is told as it is", record.Entry{Decision: record.NewDecision(input.Held, "held", at, time.Time{})}, input.Held, at},
-		"Earlier":  {"an earlier version wrote only that something is pending", record.Entry{Pending: record.Pending{PendingSince: at}}, input.Changed, at},
+		"Conflict": {"the first patch met a conflict, so only that something is pending is on record", record.Entry{Pending: record.Pending{PendingSince: at}}, input.Changed, at},
 		"TooNew":   {"its decision cannot be read", record.Entry{Unstored: record.Unstored{TooNew: true}}, input.RecordTooNew, time.Time{}},
 		"NoTimes":  {"when is not known", record.Entry{}, input.InStep, time.Time{}},
 		"Pendings": {"the decision goes before what is pending", record.Entry{Pending: record.Pending{PendingSince: at.Add(-time.Hour)}, Decision: record.NewDecision(input.Paused, "paused", at, time.Time{})}, input.Paused, at},

@@ -9,9 +9,8 @@ import (
 // Observation is everything that the verdict on one source of one workload
 // depends on.
 type Observation struct {
-	// Delivered is the version on record, zero when there is none, and Recorded the same as
-	// written there: an earlier program may have measured it in another way.
-	Delivered, Recorded fingerprint.Version
+	// Delivered is the version on record, zero when there is none.
+	Delivered fingerprint.Version
 	// Current is the current version, or absent.
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
@@ -157,16 +156,6 @@ func (o Observation) lastDelivered() fingerprint.Version {
 	case o.Current.IsAbsent() || o.Delivered.IsZero() || o.Delivered == o.Current:
 	case o.waitedFor(), o.Timeline.OrderUnknown():
 		return o.Current.Unknown()
-	}
-	return o.Delivered
-}
-
-// rebased is the version on record as it is measured now, zero when it is recorded that
-// way already. One that differs from the current version stays as written: only that form
-// shows when the content changes back to it.
-func (o Observation) rebased() fingerprint.Version {
-	if o.Recorded == o.Delivered || o.Delivered != o.Current {
-		return fingerprint.Version{}
 	}
 	return o.Delivered
 }

@@ -87,7 +87,6 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			if o.Timeline.Past, err = past(ctx, timeline.FromRevisions); err != nil {
 				return input.Assessment{}, err
 			}
-			o.Timeline.Input.Shows = shows(source, w, entry, o.Timeline.Past.Revisions)
 			v = Decide(o)
 		}
 		if o.needsPods(v) {
@@ -135,7 +134,6 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	onRecord := entry.Inputs[ref.Source].Version
 	o := Observation{
 		Delivered: onRecord,
-		Recorded:  onRecord,
 		Required:  !ref.Optional, Mixed: ref.Mixed,
 		Original: i.options.Original,
 		Running:  !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
@@ -146,10 +144,10 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	o.Timeline = i.timeline(w, ref.Source, entry)
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
-		o.Delivered = source.Content.Rebase(o.Delivered, ref.Keys)
+		o.Delivered = onRecord.ComparedWith(o.Current)
 		o.Timeline.Input = timeline.Input{
 			Created: source.Created, WrittenAt: source.ContentWrittenAt,
-			Content: source.ContentWritten, Missed: i.gaps.left(w.Key, ref.Source, source.Missed), Asked: source.AskWritten, New: source.New, Shows: shows(source, w, entry, nil), Version: o.Current.Short(),
+			Content: source.ContentWritten, Missed: i.gaps.left(w.Key, ref.Source, source.Missed), Asked: source.AskWritten, New: source.New, Shows: shows(source), Version: o.Current.Short(),
 			Mounted: ref.Volume, Sealed: source.Immutable,
 		}
 		if o.isOlderThanRecord() {
@@ -195,29 +193,15 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 	return t
 }
 
-// shows is the mark in a template to which the current version was delivered. If an
-// earlier program wrote its digest for this content, that digest stays until the content
-// changes, because the delivered version is recognised by it.
-func shows(s *kube.Source, w *kube.Workload, entry record.Entry, revisions []timeline.Revision) input.Mark {
-	before := s.Content.Before(fingerprint.AllKeys())
-	if !before.IsZero() && wasWritten(before, s.ID, w, entry, revisions) {
-		return input.Tracked(before.Short())
-	}
+// shows is the mark in a template to which the current version was delivered.
+func shows(s *kube.Source) input.Mark {
 	return input.Tracked(s.Content.Version(fingerprint.AllKeys()).Short())
-}
-
-// wasWritten reports whether a version of an input is in the template, on record, in a
-// revision, or delivered by a series of evictions.
-func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, entry record.Entry, revisions []timeline.Revision) bool {
-	is := func(m input.Mark) bool { return m.Digest == v.Short() }
-	return is(w.Shown[id]) || is(entry.Inputs[id].Shown) || is(input.ParseShown(entry.Eviction.For)[id]) ||
-		slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return r.Shown.Show(id, input.Tracked(v.Short())) })
 }
 
 func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
 		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
-		Versions: input.Versions{Delivered: o.lastDelivered(), Rebased: o.rebased(), Current: o.Current, Shows: o.Timeline.Input.Shows},
+		Versions: input.Versions{Delivered: o.lastDelivered(), Current: o.Current, Shows: o.Timeline.Input.Shows},
 		Live:     true, Skipped: o.isGone() && (ref.Optional || ref.Mixed), Refresh: refreshed(ref),
 	}
 	if o.ranWithout() {
@@ -252,14 +236,10 @@ func (i *Inputs) change(source *kube.Source) input.Change {
 
 // ChangeOf is the whole content of a source, as all workloads that use it see it.
 func ChangeOf(source *kube.Source, shared bool) input.Change {
-	c := input.Change{Namespace: source.Namespace, ID: source.ID}
 	if shared {
-		c.Namespace, c.Version = "", source.Content.Before(fingerprint.AllKeys()).Short()
+		return input.Change{ID: source.ID, Version: source.Content.SharedDigest()}
 	}
-	if c.Version == "" {
-		c.Version = source.Content.Version(fingerprint.AllKeys()).Short()
-	}
-	return c
+	return input.Change{Namespace: source.Namespace, ID: source.ID, Version: source.Content.Version(fingerprint.AllKeys()).Short()}
 }
 
 // refreshed is how much of a source the kubelets refresh in running pods: mounted files,

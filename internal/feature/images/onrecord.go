@@ -1,7 +1,6 @@
 package images
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ func (r Recorded) finding(namespace string, request settings.ImageRequest, inten
 		Versions: input.Versions{Delivered: given.Version, Current: given.Version, Shows: markOf(Pin{Digest: digestOf(given.Version)})},
 	}
 	switch {
-	case given.Version.IsZero() && given.Due == "", cmp.Or(memo.Request, requested) != requested:
+	case given.Version.IsZero() && given.Due == "", memo.Request != requested:
 		f.Reason = input.Unreadable
 	case given.Due != "":
 		f.Standing, f.Reason = input.Due, input.Changed

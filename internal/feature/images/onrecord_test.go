@@ -34,12 +34,11 @@ func TestRecorded(t *testing.T) {
 		bar      input.Reason
 	}{
 		"InStep":      {"nothing is due on record", delivered(requested, ""), 0, input.Settled, input.InStep, ""},
-		"Earlier":     {"an earlier version didn't record the request", delivered(Memo{}, ""), 0, input.Settled, input.InStep, ""},
 		"Due":         {"a digest is due on record", delivered(requested, two), 0, input.Due, input.Changed, ""},
 		"PutBack":     {"the delivered digest failed, and the due one was healthy", delivered(failed, two), 0, input.Due, input.PutBack, ""},
-		"Quarantined": {"the due digest failed", delivered(Memo{Bad: []string{badName(digest("2"))}}, two), 0, input.Due, input.Changed, input.Quarantined},
-		"Contested":   {"another writer keeps restoring the image", delivered(Memo{Contested: true}, two), 0, input.Due, input.Changed, input.Contested},
-		"Released":    {"a user allows it again", delivered(Memo{Contested: true}, two), 1, input.Due, input.Changed, ""},
+		"Quarantined": {"the due digest failed", delivered(Memo{Request: requested.Request, Bad: []string{badName(digest("2"))}}, two), 0, input.Due, input.Changed, input.Quarantined},
+		"Contested":   {"another writer keeps restoring the image", delivered(Memo{Request: requested.Request, Contested: true}, two), 0, input.Due, input.Changed, input.Contested},
+		"Released":    {"a user allows it again", delivered(Memo{Request: requested.Request, Contested: true}, two), 1, input.Due, input.Changed, ""},
 		"New":         {"only the registry knows", nil, 0, input.Settled, input.Unreadable, ""},
 		"Other":       {"the annotation has changed since", delivered(Memo{Request: "other"}, two), 0, input.Settled, input.Unreadable, ""},
 	} {

@@ -89,8 +89,6 @@ func (in Observation) compare(w *kube.Workload) (t Template, open bool) {
 	switch {
 	case in.History.MarksOnly:
 		t.Now, t.Reverted = record.Template{}, in.backByMarks()
-	case known == record.Template{}:
-		t.Reverted = in.backByMarks()
 	case changed && w.RolledOutAt.After(in.Entry.RolledOutAt) && !w.Status.Aborted:
 		// A patch of ours that isn't on record, or a user's "lockstep roll".
 		t.Reverted = map[input.ID]string{}

@@ -142,9 +142,6 @@ func (o outcome) isBetween(e record.Entry, f input.Finding) bool {
 // comes with the template is due by the version in the template.
 func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, bool) {
 	given, known := e.Inputs[f.ID]
-	if !f.Rebased.IsZero() {
-		given.Version = f.Rebased
-	}
 	if f.Standing == input.Record || f.Standing == input.Due && o.delivers(f) {
 		from, was := o.originAfter(given, f), given.Version
 		given.Take(f.Current)

@@ -86,15 +86,6 @@ func TestRemember(t *testing.T) {
 			outcome: outcome{decision: Decision{Verb: RollOut, Delivered: true, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, rolledOut: kube.RolledOut{At: movedAt}},
 			want:    given(record.Delivered{Version: v2, Shown: input.Tracked(v2.Short())}), wantMove: movedAt,
 		},
-		"Rebased": {
-			reason: "the same version, measured in another way, keeps all that is noted of it",
-			before: given(record.Delivered{Version: v1, Shown: input.Tracked("mark"), From: "3", RevertedTo: "web-1", Rest: "later"}),
-			outcome: outcome{
-				decision: Decision{Verb: Leave}, template: Template{Reverted: map[input.ID]string{app: "web-1"}},
-				findings: []input.Finding{with(inStep(app), func(f *input.Finding) { f.Rebased, f.Current = v2, v2 })},
-			},
-			want: given(record.Delivered{Version: v2, Shown: input.Tracked("mark"), From: "3", RevertedTo: "web-1", Rest: "later"}),
-		},
 		"Hold": {
 			reason:  "so does a hold, so that its release delivers",
 			before:  given(old),

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
-	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
 // exchange keeps the visible generation in a real directory. The directory's inode
@@ -26,8 +25,7 @@ type exchange struct {
 
 // generationRecord describes a generation independently of its directory's name.
 type generationRecord struct {
-	Inode uint64   `json:"inode"`
-	Files []string `json:"files"`
+	Inode uint64 `json:"inode"`
 }
 
 const recordSuffix = ".json"
@@ -171,7 +169,7 @@ func (e *exchange) dir(id string) string {
 	return path.Join(baseName(e.state), generationName(id))
 }
 
-func (e *exchange) staged(id string, tree filemap.Tree) error {
+func (e *exchange) staged(id string) error {
 	inode, err := inodeOf(e.state, generationName(id))
 	if err != nil {
 		return err
@@ -182,9 +180,6 @@ func (e *exchange) staged(id string, tree filemap.Tree) error {
 		}
 	}
 	record := generationRecord{Inode: inode}
-	for _, f := range tree.Files {
-		record.Files = append(record.Files, f.Path)
-	}
 	raw, err := json.Marshal(record)
 	if err != nil {
 		return err

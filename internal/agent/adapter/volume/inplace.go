@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
-	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
 // inPlace keeps real files in real directories, in a root that may be a mount point. Each
@@ -52,7 +51,7 @@ func (p *inPlace) read(name string) (string, error) {
 
 func (p *inPlace) dir(id string) string { return generationPrefix + id }
 
-func (p *inPlace) staged(string, filemap.Tree) error { return nil }
+func (p *inPlace) staged(string) error { return nil }
 
 func (p *inPlace) forget(string) error { return nil }
 

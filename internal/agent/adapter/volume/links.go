@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/plainfile"
-	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 )
 
 const (
@@ -42,7 +41,7 @@ func (l *links) current() (string, error) {
 
 func (l *links) dir(id string) string { return generationPrefix + id }
 
-func (l *links) staged(string, filemap.Tree) error { return nil }
+func (l *links) staged(string) error { return nil }
 
 func (l *links) forget(string) error { return nil }
 

@@ -3,14 +3,12 @@ package volume_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/volume"
 )
 
-// cutList leaves of a generation's list what a full disk, or an agent that wrote
-// no end, would have left.
+// cutList leaves of a generation's list what a full disk would have left.
 func cutList(t *testing.T, root string, layout volume.Layout, id string, cut func(string) string) {
 	t.Helper()
 	name := filepath.Join(volume.StateDir(root, layout), "finished", id)
@@ -57,40 +55,6 @@ func TestAListThatCannotBeWritten(t *testing.T) {
 	}
 	put(t, v, map[string]string{"a": "1"})
 	wantVisible(t, root, map[string]string{"a": "1"})
-}
-
-// The set of an agent that wrote lists without an end, some of them cut, goes on:
-// its files are known as the agent's, and the application's are not.
-func TestAnUpgradeKnowsThePublishedFiles(t *testing.T) {
-	for name, cut := range map[string]func(string) string{
-		"without an end": func(list string) string { return strings.TrimSuffix(list, "\x00end\x00") },
-		"cut":            func(string) string { return "files\x00a\x00di" },
-		"empty":          func(string) string { return "" },
-	} {
-		for _, layout := range layouts {
-			t.Run(name+"/"+string(layout), func(t *testing.T) {
-				v, root := open(t, layout, nil)
-				first := map[string]string{"a": "1", "dir/b": "1", "dir/c": "1"}
-				id := put(t, v, first)
-				if layout != volume.Exchange { // which refuses others' files
-					write(t, filepath.Join(root, "dir", "mine"), "mine")
-				}
-				v.Close()
-				cutList(t, root, layout, id, cut)
-				v = reopen(t, root, layout, func(o *volume.Options) { o.Grace = 0 })
-				if current, err := v.Current(); err != nil || current != id || !v.Has(id) {
-					t.Errorf("current is %q (%v), finished: %v", current, err, v.Has(id))
-				}
-				want := map[string]string{"dir/b": "2"}
-				put(t, v, want)
-				prune(t, v)
-				if layout != volume.Exchange {
-					want["dir/mine"] = "mine"
-				}
-				wantVisible(t, root, want)
-			})
-		}
-	}
 }
 
 // Whatever became of its list, the directory that readers are in is not removed

@@ -73,7 +73,7 @@ func (v *Volume) build(id, dir string, tree filemap.Tree) error {
 	if err := v.finishDir(dir); err != nil {
 		return err
 	}
-	return v.swapper.staged(id, tree)
+	return v.swapper.staged(id)
 }
 
 // makeParents creates the directories of one file, each once.

@@ -27,8 +27,8 @@ func (v *Volume) seal(id string, tree filemap.Tree) error {
 }
 
 // Verify returns why a generation differs from its staged files: the visible one as readers
-// find it, another one in its own directory. It can't verify a generation of an agent that
-// wrote no seal, or files of another user with a strict mode, and accepts both.
+// find it, another one in its own directory. It can't verify files of another user with a
+// strict mode, and accepts them.
 func (v *Volume) Verify(id string) error {
 	tree, err := v.found(id)
 	if errors.Is(err, fs.ErrPermission) && v.opts.givesAway() {
@@ -38,7 +38,7 @@ func (v *Volume) Verify(id string) error {
 	if err == nil {
 		seal, err = v.ReadState(path.Join(sealDir, id))
 	}
-	if err == nil && len(seal) > 0 && tree.ID(nil, "") != string(seal) {
+	if err == nil && tree.ID(nil, "") != string(seal) {
 		err = errors.New("another program changed its files")
 	}
 	if err != nil {

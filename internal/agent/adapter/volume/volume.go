@@ -135,7 +135,7 @@ type swapper interface {
 	// dir is the place of a generation below the base.
 	dir(id string) string
 	// staged records a generation that is complete but not visible.
-	staged(id string, tree filemap.Tree) error
+	staged(id string) error
 	// swap makes a staged generation visible.
 	swap(id string) error
 	// generations lists all generations on the disk.
@@ -196,9 +196,6 @@ func (v *Volume) open() error {
 		return err
 	}
 	v.objects = newObjects(v.state, v.opts)
-	if err := v.completeLists(); err != nil {
-		return err
-	}
 	if v.swapper, err = v.newSwapper(); err != nil {
 		return err
 	}

@@ -30,12 +30,6 @@ func (c Change) IsShared() bool {
 	return c.Namespace == "" && c.ID != ID{}
 }
 
-// CanVary reports whether workloads can be due for different versions at the same time: copies of a shared
-// source, and tags of a repository.
-func (c Change) CanVary() bool {
-	return c.IsShared() || c.ID.Kind == KindImage
-}
-
 // String is for users: "configmap/app 77ab01c9de". The version of a shared Secret isn't
 // shown.
 func (c Change) String() string {

@@ -39,7 +39,7 @@ type Failure struct {
 // Published is a change as record and annotations name it. The keyed digest of a shared Secret isn't
 // published, so a digest of it takes its place.
 func Published(c input.Change) input.Change {
-	if c.IsShared() && c.ID.Kind == input.KindSecret && c.Version != "" {
+	if c.IsHidden() && c.Version != "" {
 		c.Version = digestText(c.ID.String() + " " + c.Version)
 	}
 	return c

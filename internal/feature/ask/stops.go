@@ -87,7 +87,7 @@ func (l *lineup) stoppedIn(namespace string, inputs map[input.ID]record.Delivere
 // stopOf is one failed version, as users of a namespace see it.
 func (l *lineup) stopOf(namespace string, id input.ID, of input.Change, failure record.Failure, waiting int) VersionStop {
 	stop := VersionStop{Input: id.String(), Version: of.Version, Since: known(failure.Since), Waiting: waiting}
-	if isHidden(of) {
+	if of.IsHidden() {
 		stop.Version = ""
 	}
 	for _, failed := range failure.On {
@@ -95,9 +95,6 @@ func (l *lineup) stopOf(namespace string, id input.ID, of input.Change, failure 
 	}
 	return stop
 }
-
-// isHidden reports whether users don't see the version of a change: that of a shared Secret.
-func isHidden(of input.Change) bool { return of.IsShared() && of.ID.Kind == input.KindSecret }
 
 // isOf reports whether a version is one of the subject. Of an image, the record of the workload has the digest and not
 // the repository.
@@ -115,7 +112,7 @@ func (f Fleet) hasFailed(key kube.Key, id input.ID, given record.Delivered) bool
 	}
 	at := f.subjectOf(key.Namespace, id, given)
 	for of, failure := range f.Failures {
-		isCurrent := !id.IsSource() || isHidden(of) || of.Version == given.Mark().Digest
+		isCurrent := !id.IsSource() || of.IsHidden() || of.Version == given.Mark().Digest
 		if at.isOf(of) && isCurrent && failure.HasFailed(key.ID()) {
 			return true
 		}

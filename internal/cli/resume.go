@@ -263,15 +263,13 @@ func (t target) copies(ctx context.Context, c client.Client) ([]target, error) {
 func stoppedFor(t target, stored ledger.Stored) map[string][]string {
 	entry := stored.Entries[kube.Key{GroupKind: t.GroupKind(), Namespace: t.Namespace, Name: t.Name}]
 	found := map[string][]string{}
-	for of, known := range stored.Changes {
+	for of, failure := range stored.Failures {
 		_, uses := entry.Inputs[of.ID]
 		isSource := of.ID == input.ID{Kind: input.Kind(t.Kind), Name: t.Name}
 		if !of.IsShared() && of.Namespace != t.Namespace || !isSource && (!t.isWorkload || !uses && of.ID.Kind != input.KindImage) {
 			continue
 		}
-		for _, failure := range known.Failures {
-			found[failure.Version] = failure.On
-		}
+		found[of.Version] = failure.On
 	}
 	return found
 }

@@ -172,10 +172,10 @@ func TestResumeVersion(t *testing.T) {
 	record := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Own, Name: "lockstep-state-07", Labels: map[string]string{settings.StateLabel: "true"}},
 		Data: map[string]string{
-			"change.ConfigMap_" + s.Namespace + "_app":  "configmap/app 77ab01c9de failed:Deployment.apps/" + s.Namespace + "/web,Deployment.apps/" + s.Namespace + "/api",
-			"change.ConfigMap_elsewhere_app":            "configmap/app 0000000000 failed:Deployment.apps/elsewhere/web",
-			"change.Secret__" + shared:                  "secret/" + shared + " 1111111111 failed:Deployment.apps/elsewhere/web",
-			"change.ConfigMap_" + s.Namespace + "_calm": "configmap/calm 2222222222 level:6",
+			"failed.ConfigMap_" + s.Namespace + "_app_77ab01c9de": "77ab01c9de failed:Deployment.apps/" + s.Namespace + "/web,Deployment.apps/" + s.Namespace + "/api of configmap/app",
+			"failed.ConfigMap_elsewhere_app_0000000000":           "0000000000 failed:Deployment.apps/elsewhere/web of configmap/app",
+			"failed.Secret__" + shared + "_1111111111":            "1111111111 failed:Deployment.apps/elsewhere/web of secret/" + shared,
+			"series.ConfigMap_" + s.Namespace + "_calm":           "2222222222 level:6 of configmap/calm",
 		},
 	}
 	if err := s.Client.Create(t.Context(), record); err != nil {

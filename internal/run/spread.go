@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/pages"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/rollouts"
 )
@@ -22,37 +23,32 @@ import (
 func (p *parts) gatekeepers() rollouts.Gatekeepers {
 	return rollouts.Gatekeepers{
 		Stopped: p.stops.For, NotifyProblem: p.notifyProblem, Kinds: p.options.Scope.Kinds,
-		Change: p.records.Change, Stops: p.records, IsCurrent: p.isCurrent, SourceReference: p.sourceReference,
+		Failure: p.records.Failure, Stops: p.records, Bars: p.bars, SourceReference: p.sourceReference,
 	}
 }
 
-// isCurrent reports whether a copy of a shared source still has the version on record.
-func (p *parts) isCurrent(of input.Change, version string) (current bool) {
-	p.cache.Copies(of.ID, func(s *kube.Source) {
-		current = current || record.VersionOf(configs.ChangeOf(s, true)) == version
+// isWanted reports whether workloads have a version on record or can be due for it: their source, or a copy of it, has
+// it, or an image is on their own record. It is stopped unless a user has resumed it in each of these sources.
+func (p *parts) isWanted(of input.Change) (wanted, stopped bool) {
+	current := false
+	stopped = !of.ID.IsSource()
+	p.cache.Copies(of, func(s *kube.Source) {
+		if record.Published(configs.ChangeOf(s, of.IsShared())) == of {
+			current = true
+			stopped = stopped || !slices.Contains(settings.ForSource(s.Annotations).Resume, of.Version)
+		}
 	})
-	return current
+	p.cache.Followers(of, func(w *kube.Workload) {
+		e, _ := p.records.Entry(w.Key)
+		wanted = wanted || current || e.UsesImage(of.Version)
+	})
+	return wanted, wanted && stopped
 }
 
-// isPast reports whether a version on record is over without a check of the workload that failed
-// with it, which may be gone. With a source of one namespace, the check of any user shows that.
-func (p *parts) isPast(of input.Change, version string) bool {
-	switch {
-	case of.ID.Kind == input.KindImage:
-		past := true
-		p.cache.Followers(of, func(w *kube.Workload) {
-			e, _ := p.records.Entry(w.Key)
-			past = past && !e.UsesImage(version)
-		})
-		return past
-	case of.IsShared():
-		return !p.isCurrent(of, version)
-	}
-	return false
-}
-
-func (p *parts) arePast(of input.Change, failures []record.Failure) bool {
-	return !slices.ContainsFunc(failures, func(f record.Failure) bool { return !p.isPast(of, f.Version) })
+// bars reports whether a version on record is stopped for workloads that can be due for it.
+func (p *parts) bars(of input.Change) bool {
+	_, stopped := p.isWanted(of)
+	return stopped
 }
 
 // isShared reports whether the changes of an input are the same in all namespaces.
@@ -74,15 +70,16 @@ func (p *parts) sourceReference(ctx context.Context, namespace string, id input.
 	return about, nil
 }
 
-// sweepChanges removes stops of sources that no workload follows any more, those of versions that
-// nobody has or gets any more, and series of changes that are over.
+// sweepChanges removes the failures of versions that certainly no workload has or can be due for, and series of changes
+// that are over.
 func (p *parts) sweepChanges() {
-	p.records.SweepChanges(func(of input.Change, known record.Change) bool {
-		if p.options.Follow.Safety.IsCalm(known, p.options.Now()) && p.arePast(of, known.Failures) {
-			return true
-		}
-		used := false
-		p.cache.Followers(of, func(*kube.Workload) { used = true })
-		return !used
+	if !p.cache.KnowsNamespaces() {
+		return
+	}
+	p.records.SweepChanges(func(of input.Change) bool {
+		wanted, _ := p.isWanted(of)
+		return wanted || !p.cache.ListsAll(of.Namespace)
+	}, func(known record.Series) bool {
+		return p.options.Follow.Safety.Damps(known, p.options.Now())
 	})
 }

@@ -10,8 +10,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// sweepEvery is how often leftovers of deleted namespaces are removed.
-const sweepEvery = 10 * time.Minute
+// sweepEvery is how often leftovers of deleted namespaces are removed, and sweepChangesEvery those of versions.
+const (
+	sweepEvery        = 10 * time.Minute
+	sweepChangesEvery = time.Minute
+)
 
 // forgetNamespaces drops the data of unknown namespaces.
 type forgetNamespaces func(known func(namespace string) bool)
@@ -19,8 +22,9 @@ type forgetNamespaces func(known func(namespace string) bool)
 // sweep removes deleted namespaces from record and metrics until the context ends. Without
 // permission to list namespaces it cannot identify them.
 func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
-	ticker := time.NewTicker(sweepEvery)
+	ticker, changes := time.NewTicker(sweepEvery), time.NewTicker(sweepChangesEvery)
 	defer ticker.Stop()
+	defer changes.Stop()
 	known := func(namespace string) bool {
 		_, ok := p.cache.Namespace(namespace)
 		return ok
@@ -29,9 +33,11 @@ func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-changes.C:
+			p.sweepChanges()
+			continue
 		case <-ticker.C:
 		}
-		p.sweepChanges()
 		if !p.cache.KnowsNamespaces() {
 			continue
 		}

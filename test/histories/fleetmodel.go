@@ -23,8 +23,8 @@ type FleetModel struct {
 	sources map[place]*fleetSource
 	places  map[string]*dated[FleetNamespace]
 	stop    dated[FleetSwitch]
-	// failures are the workloads that failed with a change, by its key, and when. They count
-	// until the source changes.
+	// failures are the workloads that failed with a change, by its key, and when. They certainly
+	// count until the source changes.
 	failures map[change]map[string]failure
 
 	// sight is since when Lockstep sees everything, and blind since when it does not, zero
@@ -273,18 +273,11 @@ func (m *FleetModel) writeSource(s FleetSource) {
 	}
 }
 
-// forget: a source had that content. Failures end with it. While another namespace has it in its
-// copy of a shared source, Lockstep may forget them.
+// forget: a source had that content. Until no source has it, Lockstep stops it, and then it may forget the failures.
 func (m *FleetModel) forget(left change) {
-	for at, s := range m.sources {
-		if s.content.now == left.content && at.source == left.source {
-			for key, f := range m.failures[left] {
-				m.failures[left][key] = failure{at: f.at, able: f.able}
-			}
-			return
-		}
+	for key, f := range m.failures[left] {
+		m.failures[left][key] = failure{at: f.at, able: f.able}
 	}
-	delete(m.failures, left)
 }
 
 func (m *FleetModel) writeWorkload(w FleetWorkload, byLockstep bool) error {

@@ -179,7 +179,7 @@ func (p *process) newLoop(words settings.Vocabulary) *rollouts.Reconciler {
 		Vocabulary: words, Cluster: p, Records: p, Roller: p, Announcer: p, Revisions: revisions, OnPods: rollouts.PodParts{Starts: starts}, Installation: installation,
 		Families: []rollouts.Family{configs.New(configs.Options{View: p, Since: since, Shared: func(id input.ID) bool { return id == input.ConfigMap("ca") }})},
 		Metrics:  prometheus.NewRegistry(), Now: time.Now,
-		Gatekeepers: rollouts.Gatekeepers{Stopped: func(namespace string) (string, bool) { return p.stop.For(namespace) }, Kinds: kube.Kinds(), Change: p.Change, Stops: p},
+		Gatekeepers: rollouts.Gatekeepers{Stopped: func(namespace string) (string, bool) { return p.stop.For(namespace) }, Kinds: kube.Kinds(), Failure: p.Failure, Stops: p},
 		Log:         logr.New(&decisions{process: p}),
 	})
 }
@@ -452,13 +452,23 @@ func (p *process) Put(k kube.Key, e record.Entry) error {
 
 func (p *process) Forget(k kube.Key) { put(p, &p.entries, k, nil) }
 
-func (p *process) PutChange(c input.Change, known record.Change) (full string) {
-	text := known.Encode()
-	put(p, &p.changes, c.Subject(), &text)
-	return ""
+func (p *process) AddFailure(c input.Change, id string, now time.Time) (f record.Failure, added bool, full string) {
+	f, added = p.Failure(c).With(id, now)
+	if added {
+		text := f.Encode()
+		put(p, &p.failures, record.Published(c), &text)
+	}
+	return f, added, ""
 }
 
-func (p *process) DropChange(c input.Change) { put(p, &p.changes, c.Subject(), nil) }
+func (p *process) PutSeries(of input.Change, s record.Series) (full string) {
+	text := new(s.Version + " " + s.Encode())
+	if s == (record.Series{}) {
+		text = nil
+	}
+	put(p, &p.series, of, text)
+	return ""
+}
 
 func (p *process) PutNow(context.Context, kube.Key, record.Entry) (time.Time, error) {
 	panic("no history evicts pods")

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -88,13 +89,14 @@ func uses(w *kube.Workload, id input.ID) bool {
 // disk is a record as it was last written.
 type disk struct {
 	entries map[kube.Key]string
-	changes map[input.Change]string
+	// failures are by version, series by source.
+	failures, series map[input.Change]string
 	// writtenAt is when the server last stored entries.
 	writtenAt *time.Time
 }
 
 func newDisk() disk {
-	return disk{entries: map[kube.Key]string{}, changes: map[input.Change]string{}, writtenAt: &time.Time{}}
+	return disk{entries: map[kube.Key]string{}, failures: map[input.Change]string{}, series: map[input.Change]string{}, writtenAt: &time.Time{}}
 }
 
 // texts are one part of a record: those on disk, and those that were put there since.
@@ -133,8 +135,8 @@ func (t *texts[K]) flush() {
 
 // records are a process's entries in their written form.
 type records struct {
-	entries texts[kube.Key]
-	changes texts[input.Change]
+	entries          texts[kube.Key]
+	failures, series texts[input.Change]
 	// decoded are the texts that were decoded last. All looks share their entries, as those of
 	// the product do.
 	decoded map[kube.Key]*decoded
@@ -142,7 +144,8 @@ type records struct {
 
 func newRecords(d disk) records {
 	return records{
-		entries: texts[kube.Key]{d.entries, map[kube.Key]*string{}, d.writtenAt}, changes: texts[input.Change]{d.changes, map[input.Change]*string{}, nil},
+		entries:  texts[kube.Key]{d.entries, map[kube.Key]*string{}, d.writtenAt},
+		failures: texts[input.Change]{d.failures, map[input.Change]*string{}, nil}, series: texts[input.Change]{d.series, map[input.Change]*string{}, nil},
 		decoded: map[kube.Key]*decoded{},
 	}
 }
@@ -177,28 +180,41 @@ func (r *records) Entry(k kube.Key) (record.Entry, bool) {
 	return e, true
 }
 
-// Change is what is on record of a source.
-func (r *records) Change(c input.Change) (record.Change, bool) {
-	text, ok := r.changes.get(c.Subject())
+// Failure is what is on record of a version.
+func (r *records) Failure(c input.Change) record.Failure {
+	text, ok := r.failures.get(record.Published(c))
 	if !ok {
-		return record.Change{}, false
+		return record.Failure{}
 	}
-	known, err := record.DecodeChange(text)
-	if err != nil {
-		panic(err)
-	}
-	return known, true
+	return must(record.DecodeFailure(text))
 }
 
-// Changes are those on record.
-func (r *records) Changes() map[input.Change]record.Change {
-	all := map[input.Change]record.Change{}
-	for _, subjects := range []iter.Seq[input.Change]{maps.Keys(r.changes.disk), maps.Keys(r.changes.memory)} {
-		for c := range subjects {
-			if known, ok := r.Change(c); ok {
-				all[c] = known
+// Failures are those on record.
+func (r *records) Failures() map[input.Change]record.Failure {
+	all := map[input.Change]record.Failure{}
+	for _, texts := range []iter.Seq[input.Change]{maps.Keys(r.failures.disk), maps.Keys(r.failures.memory)} {
+		for of := range texts {
+			if text, ok := r.failures.get(of); ok {
+				all[of] = must(record.DecodeFailure(text))
 			}
 		}
 	}
 	return all
+}
+
+// Series is what is on record of a source.
+func (r *records) Series(of input.Change) (record.Series, bool) {
+	text, ok := r.series.get(of)
+	if !ok {
+		return record.Series{}, false
+	}
+	version, rest, _ := strings.Cut(text, " ")
+	return must(record.DecodeSeries(version, rest)), true
+}
+
+func must[T any](decoded T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return decoded
 }

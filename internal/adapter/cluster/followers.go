@@ -21,7 +21,13 @@ func (c *Cache) Followers(of input.Change, visit func(*kube.Workload)) {
 		})
 		return
 	}
-	for _, namespace := range c.namespacesOf(of) {
+	namespaces := []string{of.Namespace}
+	if of.IsShared() {
+		namespaces = nil
+		c.Copies(of, func(s *kube.Source) { namespaces = append(namespaces, s.Namespace) })
+		slices.Sort(namespaces)
+	}
+	for _, namespace := range namespaces {
 		seen := map[kube.Key]bool{}
 		for _, user := range c.Users(namespace, of.ID) {
 			for _, key := range append(c.lending.borrowersOf(user), user) {
@@ -54,27 +60,44 @@ func (c *Cache) eachIn(namespace string, visit func(*kube.Workload)) {
 	}
 }
 
-// namespacesOf are the namespaces in which a change takes place.
-func (c *Cache) namespacesOf(of input.Change) (all []string) {
+// Copies visits the source of a change: that of its namespace, or those of all namespaces when they share it.
+func (c *Cache) Copies(of input.Change, visit func(*kube.Source)) {
 	if !of.IsShared() {
-		return []string{of.Namespace}
+		if s, ok := c.Source(of.Namespace, of.ID); ok {
+			visit(s)
+		}
+		return
 	}
-	c.Copies(of.ID, func(s *kube.Source) { all = append(all, s.Namespace) })
-	slices.Sort(all)
-	return all
-}
-
-// Copies visits the sources of that name in all namespaces.
-func (c *Cache) Copies(id input.ID, visit func(*kube.Source)) {
 	for _, a := range c.areas.All() {
-		if sources := a.sources[id.Kind]; sources != nil {
+		if sources := a.sources[of.ID.Kind]; sources != nil {
 			sources.Each(func(s *kube.Source) {
-				if s.ID == id {
+				if s.ID == of.ID {
 					visit(s)
 				}
 			})
 		}
 	}
+}
+
+// ListsAll reports whether everything in a namespace, or in all of them without a name, has been listed: it is watched,
+// and no kind of workload or source is missing, unless it isn't installed.
+func (c *Cache) ListsAll(namespace string) bool {
+	areas := c.areas.All()
+	if namespace != "" {
+		a, ok := c.areas.Of(namespace)
+		if !ok {
+			return false
+		}
+		areas = []*area{a}
+	}
+	for _, a := range areas {
+		for s := range a.status() {
+			if !s.Synced && !s.NotInstalled() {
+				return false
+			}
+		}
+	}
+	return len(areas) > 0
 }
 
 // follows reports whether the workload follows a source by reference, by name or by pattern. A

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
@@ -97,6 +98,40 @@ func TestFollowers(t *testing.T) {
 				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestListsAll: a namespace is known once it is watched and each kind there has been listed.
+func TestListsAll(t *testing.T) {
+	t.Parallel()
+	c := NewCache(nil, CacheOptions{
+		Kinds: []kube.Kind{kube.Deployment()}, Sources: []input.Kind{input.KindConfigMap}, Namespaces: []string{"blog", "shop"},
+		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {},
+	})
+	list := func(namespace string, sources bool) {
+		a, _ := c.areas.Of(namespace)
+		if sources {
+			must(t, a.sources[input.KindConfigMap].Replace(nil, "1"))
+		} else {
+			must(t, a.workloads[kube.Deployment().GroupKind()].Replace(nil, "1"))
+		}
+	}
+	expect := func(why string, shop, all bool) {
+		t.Helper()
+		if gotShop, gotAll := c.ListsAll("shop"), c.ListsAll(""); gotShop != shop || gotAll != all || c.ListsAll("other") {
+			t.Errorf("%s: the namespace is listed: %t, all: %t, another one: %t", why, gotShop, gotAll, c.ListsAll("other"))
+		}
+	}
+	expect("nothing is listed", false, false)
+	list("shop", true)
+	expect("only its sources", false, false)
+	list("shop", false)
+	expect("all of its kinds", true, false)
+	list("blog", true)
+	list("blog", false)
+	expect("both namespaces", true, true)
+	if nowhere := NewCache(nil, CacheOptions{Selector: labels.Everything(), Vocabulary: settings.Native{}, Now: time.Now}); nowhere.ListsAll("") {
+		t.Error("no namespace is watched, and all are listed")
 	}
 }
 

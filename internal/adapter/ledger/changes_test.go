@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,23 +13,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/damping"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// failedWith is what is on record of a version with which workloads failed.
-func failedWith(version string, ids ...string) record.Change {
-	c := record.Change{Version: version, Level: 1}
-	for _, id := range ids {
-		c = c.WithFailed(input.Change{Version: version}, id, time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC))
+var failedAt = time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC)
+
+// failedOn is what is on record of a version with which workloads failed.
+func failedOn(ids ...string) record.Failure { return record.Failure{On: ids, Since: failedAt} }
+
+func addFailure(t *testing.T, r *Records, c input.Change, id string) {
+	t.Helper()
+	if _, added, full := r.AddFailure(c, id, failedAt); !added || full != "" {
+		t.Fatalf("added %t, room %q", added, full)
 	}
-	return c
 }
 
-func putChange(t *testing.T, r *Records, c input.Change, known record.Change) {
+func putSeries(t *testing.T, r *Records, c input.Change, s record.Series) {
 	t.Helper()
-	if full := r.PutChange(c, known); full != "" {
+	if full := r.PutSeries(c, s); full != "" {
 		t.Fatal(full)
 	}
 }
@@ -44,49 +50,60 @@ func subjects() []input.Change {
 		{Namespace: "shop", ID: input.Image("registry.example:5000/team/web_app")},
 		{Namespace: "shop", ID: input.Image("registry.example:5000/team/web_app2")},
 		{ID: input.Image("registry.example/base")},
+		{Namespace: "shop", ID: input.Image("registry.example/base:>=1.2 <2 of 3")},
 		{Namespace: long[:63], ID: input.ConfigMap(long)},
 		{Namespace: long[:63], ID: input.ConfigMap(long[:252])},
 	}
 }
 
-// TestChangesAreRead: a later process and a command read each input as it was put. It is no
+// TestChangesAreRead: a later process and a command read each version and each series as it was put. It is no
 // workload, and no program takes it for an entry.
 func TestChangesAreRead(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
 	r, _ := newRecords(t, w)
-	want := map[input.Change]record.Change{}
+	want, series := map[input.Change]record.Failure{}, map[input.Change]record.Series{}
 	for i, c := range subjects() {
-		want[c] = failedWith(fmt.Sprintf("%010d", i), fmt.Sprintf("Deployment.apps/shop/w%d", i))
-		c.Version = "77ab01c9de" // whichever it is
-		putChange(t, r, c, want[c.Subject()])
+		series[c] = record.Series{Version: fmt.Sprintf("%010d", i), State: damping.State{Level: i + 5, Last: failedAt}}
+		putSeries(t, r, c, series[c])
+		for _, c.Version = range []string{"77ab01c9de", fmt.Sprintf("%010d", i)} {
+			id := fmt.Sprint("Deployment.apps/shop/w", i, c.Version)
+			want[record.Published(c)] = failedOn(id)
+			addFailure(t, r, c, id)
+		}
 	}
-	if diff := cmp.Diff(want, r.Changes()); diff != "" {
+	if diff := cmp.Diff(want, r.Failures()); diff != "" {
 		t.Errorf("before they are written (-want +got):\n%s", diff)
 	}
 	r.flush(t.Context())
 
 	later, problems := newRecords(t, w)
 	watchRecords(t, later)
-	if diff := cmp.Diff(want, later.Changes()); diff != "" {
+	if diff := cmp.Diff(want, later.Failures()); diff != "" {
 		t.Errorf("a later process (-want +got):\n%s", diff)
 	}
 	at, reading := client.ObjectKey{Namespace: w.Own, Name: "state"}, NewReading(w.Client, w.Own, "state")
-	for c, known := range want {
-		if got, ok := later.Change(c); !ok || !got.Equal(known) {
-			t.Errorf("%s in %q is %+v, %t", c, c.Namespace, got, ok)
+	for _, c := range subjects() {
+		if got, ok := later.Series(c); !ok || got != series[c] {
+			t.Errorf("the series of %s in %q is %+v, %t", c, c.Namespace, got, ok)
 		}
-		if got, ok, err := reading.Change(t.Context(), c); !ok || err != nil || !got.Equal(known) {
-			t.Errorf("a command reads %s in %q as %+v, %t, %v", c, c.Namespace, got, ok, err)
+		c.Version = "77ab01c9de"
+		known := want[record.Published(c)]
+		if got := later.Failure(c); !cmp.Equal(got, known) {
+			t.Errorf("%s in %q is %+v", c, c.Namespace, got)
+		}
+		if got, err := reading.Failure(t.Context(), c); err != nil || !cmp.Equal(got, known) {
+			t.Errorf("a command reads %s in %q as %+v, %v", c, c.Namespace, got, err)
+		}
+		c.Version = "0123456789"
+		if got, err := reading.Failure(t.Context(), c); err != nil || len(got.On) > 0 || len(later.Failure(c).On) > 0 {
+			t.Errorf("a version that isn't on record is %+v, error %v", got, err)
 		}
 	}
-	if got, ok, err := reading.Change(t.Context(), input.Change{Namespace: "shop", ID: input.ConfigMap("other")}); ok || err != nil {
-		t.Errorf("an input that isn't on record is %+v, error %v", got, err)
-	}
-	for namespace, size := range map[string]int{"": len(want), "shop": 4 + 3, "other": 3} {
+	for namespace, size := range map[string]int{"": len(want), "shop": 2 * (5 + 3), "other": 2 * 3} {
 		all, err := ReadAll(t.Context(), w.Client, at, namespace)
-		if err != nil || len(all.Changes) != size || len(all.Entries) > 0 {
-			t.Errorf("a command reads %d inputs and %d workloads in namespace %q, want %d; error %v", len(all.Changes), len(all.Entries), namespace, size, err)
+		if err != nil || len(all.Failures) != size || len(all.Entries) > 0 {
+			t.Errorf("a command reads %d versions and %d workloads in namespace %q, want %d; error %v", len(all.Failures), len(all.Entries), namespace, size, err)
 		}
 	}
 	if keys := later.Keys(); len(keys) > 0 || len(later.TooNew()) > 0 || problems.text() != "<nil>" {
@@ -104,26 +121,50 @@ func TestChangesAreRead(t *testing.T) {
 	}
 }
 
+// TestFailuresAtTheSameTime: workloads that fail at the same moment are all on record, each added once.
+func TestFailuresAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		r, c := inMemory(), input.Change{Namespace: "shop", ID: input.ConfigMap("app"), Version: "77ab01c9de"}
+		var added atomic.Int32
+		var group sync.WaitGroup
+		for i := range 2 * record.MaxFailed {
+			group.Go(func() {
+				if _, isAdded, _ := r.AddFailure(c, fmt.Sprint("Deployment.apps/shop/w", i/2), failedAt); isAdded {
+					added.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if got := r.Failure(c).On; len(got) != record.MaxFailed || int(added.Load()) != record.MaxFailed {
+			t.Fatalf("on record are %q, and %d were added", got, added.Load())
+		}
+	}
+}
+
 // TestChangesAreWrittenInBatches: a source that keeps changing costs one write of its shard at a
 // time, together with everything else there.
 func TestChangesAreWrittenInBatches(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
 	r, p := newRecords(t, w)
-	for level := range 5 {
+	level := func(level int) {
 		for i := range 300 {
-			put(t, r, deploymentKey("shop", fmt.Sprint("w", i)), fmt.Sprint(level))
-			putChange(t, r, input.Change{Namespace: "shop", ID: input.Secret(fmt.Sprint("s", i))}, record.Change{Version: fmt.Sprint(level), Level: level + 5})
+			putSeries(t, r, input.Change{Namespace: "shop", ID: input.Secret(fmt.Sprint("s", i))}, record.Series{Version: fmt.Sprint(level), State: damping.State{Level: level + 5, Last: failedAt}})
 		}
+	}
+	for n := range 5 {
+		for i := range 300 {
+			put(t, r, deploymentKey("shop", fmt.Sprint("w", i)), fmt.Sprint(n))
+		}
+		level(n)
 	}
 	r.flush(t.Context())
 	writes := r.Writes()
 	if writes.Succeeded > shardCount || writes.Succeeded == 0 || writes.Failed != 0 {
 		t.Errorf("%+v writes (%s), want at most one a shard, %d", writes, p.text(), shardCount)
 	}
-	for i := range 300 {
-		putChange(t, r, input.Change{Namespace: "shop", ID: input.Secret(fmt.Sprint("s", i))}, record.Change{Version: "4", Level: 9})
-	}
+	level(4)
 	r.flush(t.Context())
 	if again := r.Writes(); again != writes {
 		t.Errorf("%+v writes after nothing was changed, %+v before", again, writes)
@@ -141,20 +182,19 @@ func TestChangesOfTwoWriters(t *testing.T) {
 	a, b := deploymentKey("shop", "a"), deploymentKey("shop", "b")
 	var told testkit.Tally[kube.Key]
 	two.Wake(told.Note)
-	putChange(t, one, app, failedWith(app.Version, a.ID()))
+	addFailure(t, one, app, a.ID())
 	one.flush(t.Context())
-	putChange(t, two, app, failedWith(app.Version, b.ID()))
+	addFailure(t, two, app, b.ID())
 	two.flush(t.Context())
-	if got, _ := two.Change(app); !got.Failure(app).HasFailed(a.ID()) || got.Failure(app).HasFailed(b.ID()) || told.Times(b) != 1 || told.Times(a) != 0 {
+	if got := two.Failure(app); !got.HasFailed(a.ID()) || got.HasFailed(b.ID()) || told.Times(b) != 1 || told.Times(a) != 0 {
 		t.Fatalf("it is %+v; woken: a %d times, b %d times; want the other writer's, and b woken", got, told.Times(a), told.Times(b))
 	}
-	known, _ := two.Change(app)
-	putChange(t, two, app, known.WithFailed(app, b.ID(), time.Now()))
+	addFailure(t, two, app, b.ID())
 	two.flush(t.Context())
 	reader, _ := newRecords(t, w)
 	watchRecords(t, reader)
-	if got, ok := reader.Change(app); !ok || !got.Failure(app).HasFailed(a.ID()) || !got.Failure(app).HasFailed(b.ID()) || problems.text() != "<nil>" {
-		t.Errorf("it is %+v, %t, problems %s; want both", got, ok, problems.text())
+	if got := reader.Failure(app); !got.HasFailed(a.ID()) || !got.HasFailed(b.ID()) || problems.text() != "<nil>" {
+		t.Errorf("it is %+v, problems %s; want both", got, problems.text())
 	}
 }
 
@@ -162,41 +202,54 @@ func TestChangesOfTwoWriters(t *testing.T) {
 // taken. What is on record can still change and end.
 func TestChangesOfAFullNamespace(t *testing.T) {
 	t.Parallel()
-	r := inMemory()
-	s := r.shardWith(changeKey(input.Change{Namespace: "greedy", ID: input.Secret("s0")}))
-	full, known, last, beyond := "", failedWith("77ab01c9de", strings.Repeat("i", 60), strings.Repeat("j", 60)), input.Change{}, input.Change{}
+	r, id := inMemory(), strings.Repeat("i", 60)
+	s := r.shardWith(failureKey(input.Change{Namespace: "greedy", ID: input.Secret("s0"), Version: "77ab01c9de"}))
+	named := func(namespace string, i int) input.Change {
+		return input.Change{Namespace: namespace, ID: input.Secret(fmt.Sprint("s", i)), Version: "77ab01c9de"}
+	}
+	full, last, beyond := "", input.Change{}, input.Change{}
 	for i := 0; full == ""; i++ {
-		c := input.Change{Namespace: "greedy", ID: input.Secret(fmt.Sprint("s", i))}
-		if r.shardWith(changeKey(c)) != s {
+		c := named("greedy", i)
+		if r.shardWith(failureKey(c)) != s {
 			continue
 		}
-		if full = r.PutChange(c, known); full == "" {
+		if _, _, full = r.AddFailure(c, id, failedAt); full == "" {
 			last = c
 		}
 		beyond = c
 	}
-	if got, ok := r.Change(beyond); !ok || !got.Equal(known) {
+	if got := r.Failure(beyond); !got.HasFailed(id) {
 		t.Errorf("a stop without room is forgotten: %+v", got)
+	}
+	if got := r.Failures()[beyond]; !got.HasFailed(id) {
+		t.Errorf("a stop without room isn't listed: %+v", got)
 	}
 	bound := forKnown().namespace
 	if size := s.size("greedy"); size > bound || size < bound-1000 || !strings.Contains(full, "namespace greedy") || !strings.Contains(full, s.name) {
 		t.Errorf("%d bytes are taken of %d, the next is told %q", size, bound, full)
 	}
-	if full := r.PutChange(last, failedWith("0b1c2d3e4f")); full != "" {
+	if _, _, full := r.AddFailure(last, "x", failedAt); full != "" && s.size("greedy")+2 < bound {
 		t.Errorf("one that is on record is told %q", full)
 	}
-	other := input.Change{Namespace: "modest"}
-	for i := 0; other.ID.Name == "" || r.shardWith(changeKey(other)) != s; i++ {
-		other.ID = input.Secret(fmt.Sprint("s", i))
+	other := input.Change{}
+	for i := 0; other.IsZero() || r.shardWith(failureKey(other)) != s; i++ {
+		other = named("modest", i)
 	}
-	if full := r.PutChange(other, known); full != "" {
+	if _, _, full := r.AddFailure(other, id, failedAt); full != "" {
 		t.Errorf("another namespace is told %q", full)
 	}
-	for c := range r.Changes() {
-		r.DropChange(c)
+	r.SweepChanges(func(input.Change) bool { return false }, nil)
+	if s.taken.all != 0 || len(r.Failures()) != 0 || len(r.unwritten) != 0 {
+		t.Errorf("%d bytes are taken after all were swept, and %d are unwritten", s.taken.all, len(r.unwritten))
 	}
-	if s.taken.all != 0 || len(r.Changes()) != 0 {
-		t.Errorf("%d bytes are taken after all were dropped", s.taken.all)
+	c, series := named("greedy", 0), record.Series{Version: "1", State: damping.State{Level: 5, Last: failedAt}}
+	putSeries(t, r, c, series)
+	if got, ok := r.Series(c); !ok || got != series {
+		t.Errorf("the series is %+v", got)
+	}
+	putSeries(t, r, c, record.Series{})
+	if got, ok := r.Series(c); ok {
+		t.Errorf("after it ended, the series is %+v", got)
 	}
 }
 
@@ -206,16 +259,22 @@ func TestSweptChanges(t *testing.T) {
 	w := testkit.NewWorld(t)
 	r, _ := newRecords(t, w)
 	watchRecords(t, r)
-	kept, gone := map[input.Change]record.Change{}, input.Change{Namespace: "gone", ID: input.ConfigMap("app")}
+	kept, gone := map[input.Change]record.Failure{}, input.Change{Namespace: "gone", ID: input.ConfigMap("app"), Version: "77ab01c9de"}
 	for _, c := range subjects() {
 		if c.Namespace != "" {
 			c.Namespace = w.Namespace
 		}
-		kept[c] = failedWith("77ab01c9de", "Deployment.apps/shop/a")
-		putChange(t, r, c, kept[c])
+		c.Version = "77ab01c9de"
+		kept[record.Published(c)] = failedOn("Deployment.apps/shop/a")
+		if _, _, full := r.AddFailure(c, "Deployment.apps/shop/a", failedAt); full != "" {
+			t.Fatal(full)
+		}
 	}
-	putChange(t, r, gone, failedWith("77ab01c9de"))
-	odd, torn := changeKey(input.Change{Namespace: w.Namespace, ID: input.ConfigMap("odd")}), "configmap/odd"
+	addFailure(t, r, gone, "Deployment.apps/gone/a")
+	calm, flaps := input.Change{Namespace: w.Namespace, ID: input.ConfigMap("calm")}, input.Change{Namespace: w.Namespace, ID: input.ConfigMap("flaps")}
+	putSeries(t, r, calm, record.Series{Version: "1", State: damping.State{Level: 5, Last: failedAt}})
+	putSeries(t, r, flaps, record.Series{Version: "1", State: damping.State{Level: 9, Last: failedAt}})
+	odd, torn := failureKey(input.Change{Namespace: w.Namespace, ID: input.ConfigMap("odd"), Version: "1"}), "1 of configmap/odd"
 	r.shardWith(odd).set(odd, &torn)
 	r.flush(t.Context())
 	for range 2 {
@@ -224,23 +283,27 @@ func TestSweptChanges(t *testing.T) {
 		}
 		r.flush(t.Context())
 	}
-	if diff := cmp.Diff(kept, r.Changes()); diff != "" {
+	if diff := cmp.Diff(kept, r.Failures()); diff != "" {
 		t.Errorf("after a namespace is gone (-want +got):\n%s", diff)
 	}
-	over, again := input.Change{Namespace: w.Namespace, ID: input.Secret("app")}, input.Change{Namespace: w.Namespace, ID: input.ConfigMap("app")}
-	r.SweepChanges(func(c input.Change, known record.Change) bool {
+	over := input.Change{Namespace: w.Namespace, ID: input.Secret("app"), Version: "77ab01c9de"}
+	again := input.Change{Namespace: w.Namespace, ID: input.ConfigMap("app"), Version: "77ab01c9de"}
+	r.SweepChanges(func(c input.Change) bool {
 		if c == again {
-			c.Version = known.Version
-			putChange(t, r, c, known.WithFailed(c, "Deployment.apps/shop/b", time.Now()))
+			addFailure(t, r, c, "Deployment.apps/shop/b")
 		}
-		return c == over || c.Subject() == again
-	})
+		return c != over && c != again
+	}, func(s record.Series) bool { return s.Level > 5 })
 	r.flush(t.Context())
 	delete(kept, over)
-	if got := r.Changes(); len(got) != len(kept) || len(got[again].Failures[0].On) != 2 {
+	if got := r.Failures(); len(got) != len(kept) || len(got[again].On) != 2 {
 		t.Errorf("left are %v, want %v, and the one that failed again", got, kept)
 	}
-	if _, all := keysOf(t, w, ""); all != len(kept) {
-		t.Errorf("%d keys are left, want %d; the unreadable one is to go", all, len(kept))
+	_, isCalm := r.Series(calm)
+	if _, flap := r.Series(flaps); isCalm || !flap {
+		t.Errorf("on record is a series that is over: %t, one that isn't: %t", isCalm, flap)
+	}
+	if _, all := keysOf(t, w, ""); all != len(kept)+1 {
+		t.Errorf("%d keys are left, want %d; the unreadable one is to go", all, len(kept)+1)
 	}
 }

@@ -71,7 +71,7 @@ type Records struct {
 	writes  Writes
 	// missed are the kinds that were not installed at the last sweep.
 	missed map[schema.GroupKind]bool
-	// unwritten are the inputs that are stopped or damped and have no room.
+	// unwritten are the failed versions and series of changes that have no room.
 	unwritten map[string]string
 	// tooOld reports the first entry in an earlier format.
 	tooOld sync.Once

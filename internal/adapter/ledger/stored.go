@@ -50,15 +50,15 @@ func (r *Reading) Entry(ctx context.Context, key kube.Key) (record.Entry, bool, 
 	return e, err == nil && e.ID == key.ID(), nil
 }
 
-// Change is what is on record of an input, whichever version of it the change is.
-func (r *Reading) Change(ctx context.Context, c input.Change) (record.Change, bool, error) {
-	key := changeKey(c)
+// Failure returns the workloads that failed with a version.
+func (r *Reading) Failure(ctx context.Context, c input.Change) (record.Failure, error) {
+	key := failureKey(record.Published(c))
 	text, err := r.text(ctx, key)
 	if err != nil {
-		return record.Change{}, false, fmt.Errorf("read the record of %s: %w", c.ID, err)
+		return record.Failure{}, fmt.Errorf("read the record of %s: %w", c.ID, err)
 	}
-	_, known, ok := parseChange(key, text)
-	return known, ok, nil
+	_, f, _ := parseFailure(key, text)
+	return f, nil
 }
 
 // text is the text of a key, empty without one.
@@ -81,9 +81,9 @@ func (r *Reading) text(ctx context.Context, stored string) (string, error) {
 type Stored struct {
 	// Entries are the readable ones, and those that are too new, without their inputs.
 	Entries map[kube.Key]record.Entry
-	// Changes are the inputs that are stopped or damped, each without a version. Those that
-	// all namespaces share are there whichever namespace was asked for.
-	Changes map[input.Change]record.Change
+	// Failures are the versions with which workloads failed, as record.Published names them. Those
+	// that all namespaces share are there whichever namespace was asked for.
+	Failures map[input.Change]record.Failure
 	// Version is that of the controller that wrote last, empty when unknown.
 	Version string
 	// Found is true when there is a record at all.
@@ -99,7 +99,7 @@ func ShardOf(name string, key kube.Key) string { return shardName(name, storageK
 
 // ReadAll reads the record of the workloads in a namespace, or in all when it is empty.
 func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespace string) (Stored, error) {
-	all := Stored{Entries: map[kube.Key]record.Entry{}, Changes: map[input.Change]record.Change{}, Written: map[string]time.Time{}}
+	all := Stored{Entries: map[kube.Key]record.Entry{}, Failures: map[input.Change]record.Failure{}, Written: map[string]time.Time{}}
 	var newest time.Time
 	for o, err := range pages.Items(ctx, c, &corev1.ConfigMapList{}, client.InNamespace(at.Namespace), client.MatchingLabels{settings.StateLabel: "true"}) {
 		if err != nil {
@@ -126,8 +126,8 @@ func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespac
 func (s Stored) add(data map[string]string, namespace string) {
 	for stored, text := range data {
 		o, ok := ownerOf(stored, text)
-		if of, known, isChange := parseChange(stored, text); isChange && (namespace == "" || of.IsShared() || o.namespace == namespace) {
-			s.Changes[of] = known
+		if of, f, isFailure := parseFailure(stored, text); isFailure && (namespace == "" || of.IsShared() || o.namespace == namespace) {
+			s.Failures[of] = f
 			continue
 		}
 		if !ok || namespace != "" && o.namespace != namespace {

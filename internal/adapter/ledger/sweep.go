@@ -20,7 +20,7 @@ const (
 )
 
 // owner is what a key of a shard belongs to: a kind, in one namespace or, if namespace is empty,
-// in all of them. The kind is empty for a stopped or damped input.
+// in all of them. The kind is empty for a version that failed and for a series of changes.
 type owner struct {
 	schema.GroupKind
 	namespace string
@@ -36,11 +36,17 @@ func ownerOf(key, text string) (owner, bool) {
 		}
 		_, key, _ = strings.Cut(text, " ") // a scope
 	}
-	parts := strings.Split(strings.TrimPrefix(key, sinceWord), "_")
-	if isScope := strings.HasPrefix(key, sinceWord); isScope && len(parts) != 2 || !isScope && len(parts) != 3 {
+	parts, want := strings.Split(strings.TrimPrefix(key, sinceWord), "_"), 3
+	switch {
+	case strings.HasPrefix(key, sinceWord):
+		want = 2
+	case strings.HasPrefix(key, failedWord):
+		want = 4 // its version
+	}
+	if len(parts) != want {
 		return owner{}, false
 	}
-	if strings.HasPrefix(key, changeWord) {
+	if isChange(key) {
 		return owner{namespace: parts[1]}, true
 	}
 	return owner{schema.ParseGroupKind(parts[0]), parts[1]}, true

@@ -30,16 +30,15 @@ func (c Change) IsShared() bool {
 	return c.Namespace == "" && c.ID != ID{}
 }
 
-// CanVary reports whether workloads can be due for different versions at the same time: copies of a shared
-// source, and tags of a repository.
-func (c Change) CanVary() bool {
-	return c.IsShared() || c.ID.Kind == KindImage
+// IsHidden reports whether nothing shows the version: that of a shared Secret is a keyed digest that is the same in all
+// namespaces.
+func (c Change) IsHidden() bool {
+	return c.IsShared() && c.ID.Kind == KindSecret
 }
 
-// String is for users: "configmap/app 77ab01c9de". The version of a shared Secret isn't
-// shown.
+// String is for users: "configmap/app 77ab01c9de".
 func (c Change) String() string {
-	if c.Version == "" || c.IsShared() && c.ID.Kind == KindSecret {
+	if c.Version == "" || c.IsHidden() {
 		return c.ID.String()
 	}
 	return c.ID.String() + " " + c.Version

@@ -62,6 +62,8 @@ type Pace struct {
 	AtOnce bool
 	// Resumed are versions that are delivered even though they were stopped.
 	Resumed []string
+	// Source is what changes, if that isn't the input itself: the tag of an image.
+	Source ID
 }
 
 // Versions are those of one input, as the workload sees it.

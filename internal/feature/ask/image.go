@@ -84,7 +84,7 @@ func (r *Reader) Image(ctx context.Context, namespace, image string) (ImageExpla
 		Notes: notes, RecordHidden: heard.RecordProblem != nil,
 	}
 	if !e.RecordHidden {
-		known.Entries, known.Changes = stored.Entries, stored.Changes
+		known.Entries, known.Failures = stored.Entries, stored.Failures
 	}
 	known.Events, err = announce.ReportedIn(ctx, r.Client, namespace)
 	e.Notes = append(e.Notes, heard.unread("the record", byEvents(err))...)

@@ -183,9 +183,9 @@ func (p *planner) users(s PlannedSource) int {
 
 // gatherer is the controller's own, for the current or the planned state.
 func (p *planner) gatherer(ctx context.Context, view *cluster.Snapshot) *rollouts.Gatherer {
-	change := func(c input.Change) (record.Change, bool) {
-		known, found, err := p.Record.Change(ctx, c)
-		return known, found && err == nil // the workloads' entries showed whether the record can be read
+	failure := func(c input.Change) record.Failure {
+		f, _ := p.Record.Failure(ctx, c) // the workloads' entries showed whether the record can be read
+		return f
 	}
 	unknown := func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false }
 	return &rollouts.Gatherer{
@@ -194,7 +194,7 @@ func (p *planner) gatherer(ctx context.Context, view *cluster.Snapshot) *rollout
 		Entry:     p.entry,
 		Revisions: p.revisions, Installation: p.Installation,
 		MaxDelay: math.MaxInt64, Now: func() time.Time { return p.Now },
-		Safety: p.Serves.Safety(), Gatekeepers: rollouts.Gatekeepers{Stopped: p.Stop.For, Change: change},
+		Safety: p.Serves.Safety(), Gatekeepers: rollouts.Gatekeepers{Stopped: p.Stop.For, Failure: failure},
 	}
 }
 

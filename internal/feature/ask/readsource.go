@@ -26,7 +26,7 @@ func (r *Reader) Source(ctx context.Context, namespace string, id input.ID) (Sou
 	}
 	s.Kinds = kube.AllKinds(r.Kinds, heard.Serves.Kinds)
 	s.Controller, s.Stops = ControllerOf(&heard, r.Now()), heard.StopsIn(namespace)
-	s.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
+	s.Fleet = Fleet{Entries: stored.Entries, Failures: stored.Failures, Serves: heard.Serves}
 	s.RecordHidden = heard.RecordProblem != nil
 	s.Unread = heard.unread("the record, which lists the workloads that follow it,", "")
 	o, err := cluster.ReadSource(ctx, r.Client, namespace, id)

@@ -63,7 +63,7 @@ func (r *Reader) status(ctx context.Context, workloads []cluster.Header, namespa
 	notes := r.missing(ctx, workloads, namespace)
 	known := Known{Workloads: workloads, Serves: heard.Serves}
 	if heard.RecordProblem == nil {
-		known.Entries, known.Changes = stored.Entries, stored.Changes
+		known.Entries, known.Failures = stored.Entries, stored.Failures
 		unwritable, err := r.unwritable(ctx, heard.Own, *stored)
 		if err != nil {
 			return Status{Notes: notes}, err

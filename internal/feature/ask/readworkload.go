@@ -44,7 +44,7 @@ func (r *Reader) Workload(ctx context.Context, kind kube.Kind, at client.ObjectK
 	x := &reading{Reader: r, kind: kind, at: at, own: heard.Own}
 	x.Controller, x.Readable, x.Stops = ControllerOf(&heard, r.Now()), heard.RecordProblem == nil, heard.StopsIn(at.Namespace)
 	x.Blind = heard.StopProblem != nil
-	x.Fleet = Fleet{Entries: stored.Entries, Changes: stored.Changes, Serves: heard.Serves}
+	x.Fleet = Fleet{Entries: stored.Entries, Failures: stored.Failures, Serves: heard.Serves}
 	live, err := x.live(ctx)
 	if err != nil {
 		return Explanation{}, err
@@ -129,7 +129,7 @@ func (x *reading) gather(ctx context.Context, live *cluster.Live) error {
 		Revisions: x.revisions, MaxDelay: math.MaxInt64, Now: x.Now,
 		Safety: x.Fleet.Safety(),
 		Gatekeepers: rollouts.Gatekeepers{
-			Stopped: func(string) (string, bool) { return StoppedBy(x.Stops) }, Change: x.Fleet.Change,
+			Stopped: func(string) (string, bool) { return StoppedBy(x.Stops) }, Failure: x.Fleet.Failure,
 		},
 	}
 	got, err := gatherer.Gather(ctx, live.Key())

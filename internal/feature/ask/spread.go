@@ -69,8 +69,8 @@ func windowOf(w rollouts.WindowState) *Window {
 // Fleet is what the record says about the workloads that share inputs.
 type Fleet struct {
 	Entries map[kube.Key]record.Entry
-	// Changes are the inputs that are stopped or damped, each without a version.
-	Changes map[input.Change]record.Change
+	// Failures are the versions with which workloads failed, as record.Published names them.
+	Failures map[input.Change]record.Failure
 	// First are the workloads that go first.
 	First map[kube.Key]bool
 	Serves
@@ -90,11 +90,8 @@ func FirstOf(workloads []cluster.Header) map[kube.Key]bool {
 // IsShared reports whether a source is one change in all namespaces.
 func (v Serves) IsShared(id input.ID) bool { return slices.Contains(v.Shared, id) }
 
-// Change is what is on record of an input that is stopped or damped.
-func (f Fleet) Change(c input.Change) (record.Change, bool) {
-	known, found := f.Changes[c.Subject()]
-	return known, found
-}
+// Failure is what is on record of a version with which workloads failed.
+func (f Fleet) Failure(c input.Change) record.Failure { return f.Failures[record.Published(c)] }
 
 // subject is an input that workloads share. An image is the same for workloads that run the
 // same digest, whatever their containers are called.

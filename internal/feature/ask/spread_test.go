@@ -37,6 +37,7 @@ func fleet(text string) map[kube.Key]record.Entry {
 		case "proven":
 			given.Stage = record.StageProven
 		case "rolling", "failed":
+			given.Shown = input.Tracked(map[string]string{"rolling": "0b1c2d3e4f", "failed": "77ab01c9de"}[state])
 			given.Stage, e.Turn = record.StageRolling, spread.Turn{Template: "t", Healthy: true}
 		case "freed":
 			given.Stage, e.Turn = record.StageRolling, spread.Turn{Template: "t", Freed: true}
@@ -147,23 +148,24 @@ func TestCanaryOfEachInput(t *testing.T) {
 func TestStoppedVersions(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	failed := record.Change{Version: "77ab01c9de", Failures: []record.Failure{{Version: "77ab01c9de", On: []string{"Deployment.apps/shop/a"}, Since: since}}}
+	failed := map[input.Change]record.Failure{{Namespace: "shop", ID: input.ConfigMap("app"), Version: "77ab01c9de"}: {On: []string{"Deployment.apps/shop/a"}, Since: since}}
 	stop := []ask.VersionStop{{Input: "configmap/app", Version: "77ab01c9de", FailedOn: []string{"deployment/a"}, Since: &since, Waiting: 2}}
 	for name, tc := range map[string]struct {
 		reason, fleet string
-		change        record.Change
+		failures      map[input.Change]record.Failure
 		want          []ask.VersionStop
 	}{
-		"Waiting":  {"others keep the earlier version", "shop/a:failed shop/b:stopped shop/c:stopped", failed, stop},
-		"Only":     {"nobody else has to wait", "shop/a:failed", failed, []ask.VersionStop{{Input: "configmap/app", Version: "77ab01c9de", FailedOn: []string{"deployment/a"}, Since: &since}}},
-		"NewAgain": {"a newer version is on its way", "shop/a:turn shop/b:turn shop/c:held", failed, nil},
-		"Resumed":  {"a user resumed it, and others wait for their turn", "shop/a:failed shop/b:turn shop/c:turn", failed, nil},
-		"Mended":   {"a newer version is healthy", "shop/a:proven shop/b:proven", failed, nil},
-		"Damped":   {"it changes too often, and failed nowhere", "shop/a:held shop/b:stopped", record.Change{Level: 7}, nil},
+		"Waiting":   {"others keep the earlier version", "shop/a:failed shop/b:stopped shop/c:stopped", failed, stop},
+		"Only":      {"nobody else has to wait", "shop/a:failed", failed, []ask.VersionStop{{Input: "configmap/app", Version: "77ab01c9de", FailedOn: []string{"deployment/a"}, Since: &since}}},
+		"NewAgain":  {"a newer version is on its way", "shop/a:turn shop/b:turn shop/c:held", failed, nil},
+		"Resumed":   {"a user resumed it, and others wait for their turn", "shop/a:failed shop/b:turn shop/c:turn", failed, nil},
+		"Mended":    {"a newer version is healthy", "shop/a:proven shop/b:proven", failed, nil},
+		"Corrected": {"the one that failed gets a newer version", "shop/a:rolling", failed, nil},
+		"Nowhere":   {"it failed nowhere", "shop/a:held shop/b:stopped", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := ask.Fleet{Entries: fleet(tc.fleet), Changes: map[input.Change]record.Change{{Namespace: "shop", ID: input.ConfigMap("app")}: tc.change}}
+			f := ask.Fleet{Entries: fleet(tc.fleet), Failures: tc.failures}
 			f.Kinds = []kube.Kind{kube.Deployment()}
 			w := workload(kube.Deployment(), time.Time{})
 			w.Key = deployment("shop/b")
@@ -178,7 +180,7 @@ func TestStoppedVersions(t *testing.T) {
 			if diff := cmp.Diff(tc.want, source.StoppedVersions); diff != "" {
 				t.Errorf("%s: the source (-want +got):\n%s", tc.reason, diff)
 			}
-			for _, row := range ask.StatusOf(ask.Known{Workloads: headers(f.Entries), Entries: f.Entries, Changes: f.Changes}) {
+			for _, row := range ask.StatusOf(ask.Known{Workloads: headers(f.Entries), Entries: f.Entries, Failures: f.Failures}) {
 				if stopped := row.State.Reason == string(input.VersionStopped) && len(tc.want) > 0; stopped != (row.State.Ends == "another version, or lockstep resume configmap/app -n shop") {
 					t.Errorf("%s: %s ends with %q", tc.reason, row.Workload, row.State.Ends)
 				}
@@ -207,9 +209,9 @@ func TestStoppedImage(t *testing.T) {
 		deployment("shop/b"): {UID: "shop/b", Inputs: image("app", "77ab01c9de", ""), Decision: record.Decision{Reason: input.VersionStopped}},
 		deployment("shop/c"): {UID: "shop/c", Inputs: image("app", "0123456789", ""), Decision: record.Decision{Reason: input.Held}},
 	}
-	changes := map[input.Change]record.Change{{Namespace: "shop", ID: input.Image("registry.example/web")}: {Version: "4567890abc", Failures: []record.Failure{{Version: "77ab01c9de", On: []string{"Deployment.apps/shop/x"}}}}}
+	failures := map[input.Change]record.Failure{{Namespace: "shop", ID: input.Image("registry.example/web"), Version: "77ab01c9de"}: {On: []string{"Deployment.apps/shop/x"}}}
 	got := map[string]string{}
-	for _, row := range ask.StatusOf(ask.Known{Workloads: headers(entries), Entries: entries, Changes: changes, Serves: ask.Serves{Kinds: []kube.Kind{kube.Deployment()}}}) {
+	for _, row := range ask.StatusOf(ask.Known{Workloads: headers(entries), Entries: entries, Failures: failures, Serves: ask.Serves{Kinds: []kube.Kind{kube.Deployment()}}}) {
 		got[row.Workload] = row.State.Ends
 	}
 	want := map[string]string{

@@ -46,8 +46,8 @@ type Known struct {
 	Workloads []cluster.Header
 	// Entries are the entries on record; nil without the permission to read them.
 	Entries map[kube.Key]record.Entry
-	// Changes are the inputs that are stopped or damped, each without a version.
-	Changes map[input.Change]record.Change
+	// Failures are the versions with which workloads failed, as record.Published names them.
+	Failures map[input.Change]record.Failure
 	// Events are Lockstep's events, by the UID of the workload, where NeedsEvents.
 	Events map[string][]announce.Reported
 	// Serves is what the controller follows.
@@ -58,7 +58,7 @@ type Known struct {
 // step first.
 func StatusOf(k Known) []Summary {
 	rows := []Summary{}
-	lines := Fleet{Entries: k.Entries, Changes: k.Changes, First: FirstOf(k.Workloads), Serves: k.Serves}.lineup()
+	lines := Fleet{Entries: k.Entries, Failures: k.Failures, First: FirstOf(k.Workloads), Serves: k.Serves}.lineup()
 	for _, w := range k.Workloads {
 		intent := settings.Native{}.Intent(w.Annotations, nil)
 		row := Summary{Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name}

@@ -64,20 +64,18 @@ type VersionStop struct {
 func (l *lineup) stoppedIn(namespace string, inputs map[input.ID]record.Delivered) []VersionStop {
 	var all []VersionStop
 	for id, given := range inputs {
-		of, change, ok := l.changeOf(namespace, id, given)
 		at := l.subjectOf(namespace, id, given)
-		if !ok || l.spreads[at] == nil {
+		if l.spreads[at] == nil {
 			continue
 		}
 		waiting := l.spreads[at].Count().Waiting
 		if !l.barred[at] && (waiting > 0 || !l.failed[at]) {
 			continue // a newer version is on its way, or a user resumed this one
 		}
-		for _, failure := range change.Failures {
-			if !id.IsSource() && failure.Version != at.digest {
-				continue
+		for of, failure := range l.Failures {
+			if at.isOf(of) {
+				all = append(all, l.stopOf(namespace, id, of, failure, waiting))
 			}
-			all = append(all, l.stopOf(namespace, id, of, failure, waiting))
 		}
 	}
 	sorting.By(all, func(a, b VersionStop) int {
@@ -88,9 +86,9 @@ func (l *lineup) stoppedIn(namespace string, inputs map[input.ID]record.Delivere
 
 // stopOf is one failed version, as users of a namespace see it.
 func (l *lineup) stopOf(namespace string, id input.ID, of input.Change, failure record.Failure, waiting int) VersionStop {
-	stop := VersionStop{Input: id.String(), Since: known(failure.Since), Waiting: waiting}
-	if !of.IsShared() || id.Kind != input.KindSecret {
-		stop.Version = failure.Version
+	stop := VersionStop{Input: id.String(), Version: of.Version, Since: known(failure.Since), Waiting: waiting}
+	if of.IsHidden() {
+		stop.Version = ""
 	}
 	for _, failed := range failure.On {
 		stop.FailedOn = append(stop.FailedOn, l.nameOf(failed, namespace))
@@ -98,27 +96,26 @@ func (l *lineup) stopOf(namespace string, id input.ID, of input.Change, failure 
 	return stop
 }
 
-// changeOf is what the record keeps of an input that is stopped or damped. Of an image, the
-// record of the workload has the digest and not the repository.
-func (f Fleet) changeOf(namespace string, id input.ID, given record.Delivered) (of input.Change, change record.Change, ok bool) {
-	if id.IsSource() {
-		of = input.Change{Namespace: f.subjectOf(namespace, id, given).namespace, ID: id}
-		change, ok = f.Changes[of]
-		return of, change, ok
+// isOf reports whether a version is one of the subject. Of an image, the record of the workload has the digest and not
+// the repository.
+func (s subject) isOf(of input.Change) bool {
+	if s.id.IsSource() {
+		return of.ID == s.id && of.Namespace == s.namespace
 	}
-	digest := cmp.Or(given.Due, given.Version.Short())
-	for of, change := range f.Changes {
-		failed := slices.ContainsFunc(change.Failures, func(f record.Failure) bool { return f.Version == digest })
-		if of.ID.Kind == input.KindImage && of.Namespace == namespace && (change.Version == digest || failed) {
-			return of, change, true
-		}
-	}
-	return input.Change{}, record.Change{}, false
+	return of.ID.Kind == input.KindImage && (of.Namespace == s.namespace || of.IsShared()) && of.Version == s.digest
 }
 
 // hasFailed reports whether the workload failed with the current version of an input.
 func (f Fleet) hasFailed(key kube.Key, id input.ID, given record.Delivered) bool {
-	_, change, ok := f.changeOf(key.Namespace, id, given)
-	isFailed := slices.ContainsFunc(change.Failures, func(f record.Failure) bool { return f.HasFailed(key.ID()) })
-	return ok && given.Due == "" && given.Stage == record.StageRolling && isFailed
+	if given.Due != "" || given.Stage != record.StageRolling {
+		return false
+	}
+	at := f.subjectOf(key.Namespace, id, given)
+	for of, failure := range f.Failures {
+		isCurrent := !id.IsSource() || of.IsHidden() || of.Version == given.Mark().Digest
+		if at.isOf(of) && isCurrent && failure.HasFailed(key.ID()) {
+			return true
+		}
+	}
+	return false
 }

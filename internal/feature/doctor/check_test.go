@@ -66,7 +66,7 @@ func healthy() doctor.Facts {
 
 // stopVersion has a version fail, and another workload wait with a reason.
 func stopVersion(f *doctor.Facts, reason input.Reason) {
-	f.Record.Stored.Changes = map[input.Change]record.Change{{Namespace: "shop", ID: input.ConfigMap("app")}: {Failures: []record.Failure{{Version: "77ab01c9de", On: []string{"Deployment.apps/shop/a"}}}}}
+	f.Record.Stored.Failures = map[input.Change]record.Failure{{Namespace: "shop", ID: input.ConfigMap("app"), Version: "77ab01c9de"}: {On: []string{"Deployment.apps/shop/a"}}}
 	f.Record.Stored.Entries[kube.Key{Namespace: "shop", Name: "web"}] = record.Entry{
 		Inputs: map[input.ID]record.Delivered{input.ConfigMap("app"): {Due: "77ab01c9de"}}, Decision: record.Decision{Reason: reason},
 	}

@@ -40,23 +40,20 @@ func checkStops(f Facts) Check {
 // stoppedVersions are the versions for which workloads wait because they failed elsewhere.
 func (f Facts) stoppedVersions() []string {
 	var all []string
-	for of, known := range f.Record.Stored.Changes {
-		for _, failure := range known.Failures {
-			of.Version = failure.Version
-			waiting := f.waitingFor(of)
-			if waiting == 0 {
-				continue
-			}
-			failed := make([]string, len(failure.On))
-			for i, id := range failure.On {
-				failed[i] = objectname.OfID(id)
-			}
-			where := " in namespace " + of.Namespace
-			if of.IsShared() {
-				where = ""
-			}
-			all = append(all, fmt.Sprintf("%s%s failed on %s; waiting: %s", of, where, strings.Join(failed, ", "), counted(waiting, "workload")))
+	for of, failure := range f.Record.Stored.Failures {
+		waiting := f.waitingFor(of)
+		if waiting == 0 {
+			continue
 		}
+		failed := make([]string, len(failure.On))
+		for i, id := range failure.On {
+			failed[i] = objectname.OfID(id)
+		}
+		where := " in namespace " + of.Namespace
+		if of.IsShared() {
+			where = ""
+		}
+		all = append(all, fmt.Sprintf("%s%s failed on %s; waiting: %s", of, where, strings.Join(failed, ", "), counted(waiting, "workload")))
 	}
 	slices.Sort(all)
 	return all

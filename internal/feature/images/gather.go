@@ -176,6 +176,7 @@ func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding
 		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason,
 		Versions:  input.Versions{Delivered: o.Delivered, Current: versionOf(v.To), Shows: markOf(v.To)},
 		ChangedAt: a.since,
+		Pace:      input.Pace{Source: input.Image(o.Request.Image.Repository.String() + ":" + o.Request.Image.Spec.String())},
 		Notes:     input.Notes{Memo: v.Memo.String(), MemoIfDelivered: v.MemoIfDelivered.String(), Proven: v.Proven},
 	}
 	if v.To != (Pin{}) && v.To.Digest != o.Template.Has.Digest || v.Standing == input.Due {

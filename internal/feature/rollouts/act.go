@@ -58,7 +58,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		err = r.overtaken(w.Key, err)
 	}
 	if err == nil && d.begins() {
-		for _, c := range changesOf(d.Due) {
+		for _, c := range seriesOf(w.Key.Namespace, d.Due) {
 			r.gatherer.paces.begin(c, in.Now)
 		}
 	}

@@ -40,7 +40,7 @@ func (r *Reconciler) memberOnRecord(w *kube.Workload, e record.Entry, c input.Ch
 		m.Why = e.Decision.Reason
 	}
 	switch {
-	case given.Stage == record.StageRolling && e.Turn.Template != "" && (has || isHidden(c)):
+	case given.Stage == record.StageRolling && e.Turn.Template != "" && (has || c.IsHidden()):
 		if w.RolledOutAt.After(e.RolledOutAt) {
 			e.Turn.Template = p.Template // it goes on with a patch of ours that isn't on record
 		}
@@ -55,7 +55,7 @@ func (r *Reconciler) memberOnRecord(w *kube.Workload, e record.Entry, c input.Ch
 		m.Standing = spread.Proven
 	case has:
 		m.Standing = spread.Has
-	case isShownIn(w.Shown, c), isHidden(c) && isPatched(w.Shown, given, c):
+	case isShownIn(w.Shown, c), c.IsHidden() && isPatched(w.Shown, given, c):
 		m.Standing, m.Able = spread.Rolling, true // the process ended between patch and record
 		if p.Health == health.Failed {
 			m.Standing = standingOf(spread.Turn{Healthy: wasHealthy(e, w.Status.Counts.Available > 0)}, spread.Failing)
@@ -104,19 +104,13 @@ func givenOf(e record.Entry, c input.Change) (given record.Delivered, has bool) 
 	return record.Delivered{}, false
 }
 
-// isHidden reports whether the record can't show which version of the change was delivered: it
-// doesn't contain the digest of a shared Secret.
-func isHidden(c input.Change) bool {
-	return c.IsShared() && c.ID.Kind == input.KindSecret
-}
-
 // evicts reports whether a series of evictions on trial delivers the change.
 func evicts(e record.Entry, c input.Change) bool {
 	if e.Eviction.Since.IsZero() || e.Turn.Template == "" {
 		return false
 	}
 	mark, delivers := input.ParseShown(e.Eviction.For)[c.ID]
-	return delivers && (mark.Digest == c.Version || isHidden(c))
+	return delivers && (mark.Digest == c.Version || c.IsHidden())
 }
 
 // isShownIn reports whether a template shows the change.

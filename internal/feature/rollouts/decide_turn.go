@@ -24,14 +24,18 @@ func (in Observation) takesTurn(d Decision) bool {
 	return begins && in.Turn.Proves && len(changesOf(d.Due)) > 0
 }
 
-// changesOf are the changes that a rollout of the inputs delivers, each once. An image that is
-// restored is a repair.
+// changesOf are the changes that a rollout of the inputs delivers, each once.
 func changesOf(due []input.Finding) []input.Change {
 	var all []input.Change
-	for _, f := range due {
-		if !f.Change.IsZero() && f.Reason != input.PutBack && !slices.Contains(all, f.Change) {
+	for _, f := range changing(due) {
+		if !slices.Contains(all, f.Change) {
 			all = append(all, f.Change)
 		}
 	}
 	return all
+}
+
+// changing are the inputs that a rollout delivers a change of. An image that is restored is a repair.
+func changing(due []input.Finding) []input.Finding {
+	return matching(due, func(f input.Finding) bool { return !f.Change.IsZero() && f.Reason != input.PutBack })
 }

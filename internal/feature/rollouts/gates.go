@@ -82,26 +82,23 @@ type Gatekeepers struct {
 	// Before reports whether a workload has to wait for a named one in the changes that are due
 	// for it, and otherwise why the named one can't be waited for, empty when it has finished.
 	Before func(asks kube.Key, named string, due []input.Change, known func(id string) bool) (wait bool, ignored string)
-	// Change is what is on record of an input that is stopped or damped, and Stops writes it.
-	Change func(input.Change) (record.Change, bool)
-	Stops  Stops
-	// IsCurrent reports whether a copy of a shared source, in any namespace, still has the version
-	// on record.
-	IsCurrent func(of input.Change, version string) bool
+	// Failure is what is on record of a version with which workloads failed. Stops writes it, and
+	// Bars reports whether workloads can be due for it.
+	Failure func(input.Change) record.Failure
+	Stops   Stops
+	Bars    func(input.Change) bool
 	// SourceReference is the object reference of a source, for events.
 	SourceReference func(ctx context.Context, namespace string, id input.ID) (*corev1.ObjectReference, error)
 }
 
-// isCurrent reports whether a change that all namespaces share is still on its way in one of them.
-func (g Gatekeepers) isCurrent(of input.Change, version string) bool {
-	return of.IsShared() && g.IsCurrent != nil && g.IsCurrent(of, version)
-}
-
-// Stops is where the loop notes which versions failed.
+// Stops is where the loop notes which versions failed, and which sources change again and again.
 type Stops interface {
-	// PutChange explains why there is no room on record for it, empty when there is.
-	PutChange(input.Change, record.Change) (full string)
-	DropChange(input.Change)
-	// Changes are those on record, each without its version.
-	Changes() map[input.Change]record.Change
+	// AddFailure adds a workload that failed with a version, unless it is on record, and returns all of
+	// them. It explains why there is no room on record, empty when there is.
+	AddFailure(c input.Change, id string, now time.Time) (f record.Failure, added bool, full string)
+	// Failures are the versions on record, as record.Published names them.
+	Failures() map[input.Change]record.Failure
+	// Series is that of a source, and PutSeries removes one that is zero.
+	Series(of input.Change) (record.Series, bool)
+	PutSeries(of input.Change, s record.Series) (full string)
 }

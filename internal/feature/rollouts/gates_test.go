@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/damping"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -221,17 +220,30 @@ func TestNotifyProblem(t *testing.T) {
 }
 
 // paced are the paces of sources, and what is on record of them.
-func paced() (*paces, map[input.Change]record.Change) {
-	stored := map[input.Change]record.Change{}
-	p := newPaces(SafeOptions().Safety, func(c input.Change) (record.Change, bool) {
-		known, ok := stored[c.Subject()]
-		return known, ok
-	}, func(c input.Change, known record.Change) {
-		if stored[c.Subject()] = known; known.Level == 0 && len(known.Failures) == 0 {
-			delete(stored, c.Subject())
-		}
-	})
-	return p, stored
+func paced() (*paces, seriesOnRecord) {
+	stored := seriesOnRecord{}
+	return newPaces(SafeOptions().Safety, stored, func(input.Change, string) {}), stored
+}
+
+// seriesOnRecord are the series of a record.
+type seriesOnRecord map[input.Change]record.Series
+
+func (s seriesOnRecord) Series(of input.Change) (record.Series, bool) {
+	known, ok := s[of]
+	return known, ok
+}
+
+func (s seriesOnRecord) PutSeries(of input.Change, known record.Series) string {
+	if s[of] = known; known == (record.Series{}) {
+		delete(s, of)
+	}
+	return ""
+}
+
+func (seriesOnRecord) Failures() map[input.Change]record.Failure { return nil }
+
+func (seriesOnRecord) AddFailure(input.Change, string, time.Time) (record.Failure, bool, string) {
+	return record.Failure{}, false, ""
 }
 
 func versionOf(n int) input.Change {
@@ -257,10 +269,10 @@ func TestPaces(t *testing.T) {
 	}
 	last := at.Add(-10 * time.Second)
 	known := stored[versionOf(0).Subject()]
-	if known.Level != 5 || known.Version != versionOf(4).Version || !known.At.Equal(last) {
+	if known.Level != 5 || known.Version != versionOf(4).Version || !known.Last.Equal(last) {
 		t.Errorf("on record is %+v", known)
 	}
-	restarted := newPaces(SafeOptions().Safety, p.change, p.put)
+	restarted := newPaces(SafeOptions().Safety, p.stops, p.noRoom)
 	for name, each := range map[string]*paces{"before": p, "restarted": restarted} {
 		if until, level := each.until(versionOf(5)); level != 5 || !until.Equal(last.Add(30*time.Second)) {
 			t.Errorf("%s: the next version waits until %s after %d, want 30s after %s", name, until, level, last)
@@ -282,54 +294,45 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-// TestPacesKeepStops: failures of the version that is delivered stay on record, those of another
-// don't, unless copies of a shared source may still have it.
-func TestPacesKeepStops(t *testing.T) {
+// TestSeries: copies of a shared source, and tags of a repository, may be two versions at the same time. Workloads that
+// get one or the other don't make a series. A source that flaps does.
+func TestSeries(t *testing.T) {
 	t.Parallel()
-	shared := func(n int) input.Change { c := versionOf(n); c.Namespace = ""; return c }
-	image := func(n int) input.Change { c := versionOf(n); c.ID = input.Image("registry.example/web"); return c }
-	for name, tc := range map[string]struct {
-		reason string
-		make   func(int) input.Change
-		failed int // version
-		want   []string
-	}{
-		"Same":   {"it fails, and is still that version", versionOf, 9, []string{"x"}},
-		"Other":  {"the source has changed", versionOf, 8, nil},
-		"Shared": {"other namespaces may have the old copy", shared, 8, []string{"x"}},
-		"Image":  {"other workloads may follow another tag", image, 8, []string{"x"}},
-	} {
-		p, stored := paced()
-		subject := tc.make(9).Subject()
-		stored[subject] = record.Change{}.WithFailed(tc.make(tc.failed), "x", now)
-		p.known[subject] = pace{State: damping.State{Level: 5, Last: now.Add(-time.Minute)}, version: tc.make(7).Version}
-		p.begin(tc.make(9), now)
-		if got := stored[subject].Failure(tc.make(tc.failed)).On; !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %s: failures %q, want %q", name, tc.reason, got, tc.want)
-		}
+	shared := func(n int) (string, input.Finding) {
+		return []string{"shop", "blog"}[n%2], input.Finding{ID: app, Change: input.Change{ID: app, Version: fmt.Sprint(n % 2)}}
 	}
-}
-
-// TestPacesOfTwoVersions: copies of a shared source, and tags of a repository, may be two versions at the
-// same time. Workloads that get one or the other don't make a series. A source that flaps does.
-func TestPacesOfTwoVersions(t *testing.T) {
-	t.Parallel()
+	image := func(n int) (string, input.Finding) {
+		tag := []string{":stable", ":canary", ":edge"}[n%3]
+		return "shop", input.Finding{ID: input.Image("web"), Pace: input.Pace{Source: input.Image("web" + tag)}, Change: input.Change{Namespace: "shop", ID: input.Image("web"), Version: tag}}
+	}
+	source := func(n int) (string, input.Finding) { return "shop", input.Finding{ID: app, Change: versionOf(n % 2)} }
 	for name, tc := range map[string]struct {
 		reason string
-		of     func(c input.Change) input.Change
+		of     func(n int) (string, input.Finding)
 		level  int
 	}{
-		"Shared": {"one copy after the other changes", func(c input.Change) input.Change { c.Namespace = ""; return c }, 2},
-		"Image":  {"workloads follow different tags", func(c input.Change) input.Change { c.ID = input.Image("web"); return c }, 2},
-		"Source": {"two writers fight", func(c input.Change) input.Change { return c }, 10},
+		"Shared": {"one copy after the other changes", shared, 1},
+		"Image":  {"workloads follow different tags", image, 1},
+		"Source": {"two writers fight", source, 10},
 	} {
 		p, _ := paced()
 		for n := range 10 {
-			p.begin(tc.of(versionOf(n%2)), now.Add(time.Duration(n)*time.Second))
+			namespace, f := tc.of(n)
+			for _, c := range seriesOf(namespace, []input.Finding{f, f}) {
+				p.begin(c, now.Add(time.Duration(n)*time.Second))
+			}
 		}
-		if got := p.known[tc.of(versionOf(0)).Subject()].Level; got != tc.level {
-			t.Errorf("%s: %d in a row, want %d: %s", name, got, tc.level, tc.reason)
+		for of, known := range p.known {
+			if known.Level != tc.level {
+				t.Errorf("%s: %d in a row of %v, want %d: %s", name, known.Level, of, tc.level, tc.reason)
+			}
 		}
+	}
+	repair, hidden := due(app, 0), due(db, 0)
+	repair.Reason, repair.Change = input.PutBack, versionOf(1)
+	hidden.Change = input.Change{ID: db, Version: "77ab01c9de"}
+	if got := seriesOf("shop", []input.Finding{repair, hidden}); len(got) != 1 || got[0].ID != db || got[0].Version == "77ab01c9de" {
+		t.Errorf("a repair, and a shared Secret: %v, want only the Secret without its digest", got)
 	}
 }
 
@@ -337,12 +340,12 @@ func TestPacesOfTwoVersions(t *testing.T) {
 func TestPacesAreBounded(t *testing.T) {
 	t.Parallel()
 	p, _ := paced()
-	for n := range 4 * manyPaces {
+	for n := range 4 * manySeries {
 		c := versionOf(1)
 		c.ID = input.ConfigMap(fmt.Sprintf("app-%d", n))
 		p.begin(c, now.Add(time.Duration(n)*time.Minute))
 	}
-	if len(p.known) > manyPaces {
+	if len(p.known) > manySeries {
 		t.Errorf("%d sources are kept", len(p.known))
 	}
 }

@@ -17,7 +17,7 @@ import (
 // reported and treated as absent.
 func (g *Gatherer) gates(w *kube.Workload, in *Observation) {
 	g.window(in)
-	g.damped(in)
+	g.damped(w.Key.Namespace, in)
 	g.after(w, in)
 	if target := in.Intent.Notify; target != "" && g.NotifyProblem != nil {
 		if why := g.NotifyProblem(w.Key.Namespace, target); why != "" {
@@ -49,7 +49,7 @@ func (g *Gatherer) window(in *Observation) {
 
 // damped finds out whether the workload was rolled out too often, or an input changed too often.
 // The record counts from the second rollout in a row on.
-func (g *Gatherer) damped(in *Observation) {
+func (g *Gatherer) damped(namespace string, in *Observation) {
 	policy := g.Safety.damping()
 	var state damping.State
 	if last := in.Entry.RolledOutAt; !last.IsZero() {
@@ -64,7 +64,7 @@ func (g *Gatherer) damped(in *Observation) {
 	if g.paces == nil {
 		return
 	}
-	for _, c := range changesOf(withStanding(in.Findings, input.Due)) {
+	for _, c := range seriesOf(namespace, withStanding(in.Findings, input.Due)) {
 		if until, level := g.paces.until(c); until.After(in.Now) && until.After(in.Gates.Damped.Until) {
 			in.Gates.Damped = DampedState{Until: until, Why: fmt.Sprintf("%s changed %d times in a row", c.ID, level)}
 		}

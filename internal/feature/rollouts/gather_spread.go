@@ -59,15 +59,14 @@ func (g *Gatherer) turn(w *kube.Workload, in *Observation) {
 
 // spread bars the versions that failed elsewhere.
 func (g *Gatherer) spread(in *Observation) {
-	if g.Change == nil || g.Safety.StopAfter == 0 {
+	if g.Failure == nil || g.Safety.StopAfter == 0 {
 		return
 	}
 	for i, f := range in.Findings {
 		if f.Standing != input.Due || f.Change.IsZero() || f.Reason == input.PutBack || in.isResumed(f) {
 			continue
 		}
-		known, _ := g.Change(f.Change)
-		if why := spread.Stopped(known.Failure(f.Change).On, g.Safety.StopAfter); why != "" {
+		if why := spread.Stopped(g.Failure(f.Change).On, g.Safety.StopAfter); why != "" {
 			in.Findings[i].Bars = append(slices.Clone(f.Bars), input.Bar{Reason: input.VersionStopped, By: why})
 		}
 	}
@@ -80,12 +79,17 @@ func warnFailed(in *Observation) {
 		return
 	}
 	for _, f := range in.Findings {
-		onTrial := f.Standing != input.Due && in.Entry.Inputs[f.ID].Stage == record.StageRolling || evicts(in.Entry, f.Change)
-		if f.ID.IsSource() && onTrial {
+		if f.ID.IsSource() && in.isOnTrial(f) {
 			in.Warnings = append(in.Warnings, input.Warning{Reason: input.RolloutFailed, About: f.ID, Change: f.Change, Text: fmt.Sprintf(
 				"the rollout of %s %s failed (%s), and Lockstep doesn't revert it", f.ID, f.Shows.Digest, in.State.Health.Message)})
 		}
 	}
+}
+
+// isOnTrial reports whether the rollout on trial delivered the current version of an input.
+func (in Observation) isOnTrial(f input.Finding) bool {
+	isDue := f.Standing == input.Due && f.Reason != input.PutBack
+	return !isDue && in.Entry.Inputs[f.ID].Stage == record.StageRolling || evicts(in.Entry, f.Change)
 }
 
 // isResumed reports whether a user wants the input's version to be delivered even though it was
@@ -95,5 +99,5 @@ func (in Observation) isResumed(f input.Finding) bool {
 }
 
 func isResumed(f input.Finding, versions []string) bool {
-	return slices.Contains(versions, record.VersionOf(f.Change)) || slices.Contains(versions, f.Shows.Digest)
+	return slices.Contains(versions, record.Published(f.Change).Version) || slices.Contains(versions, f.Shows.Digest)
 }

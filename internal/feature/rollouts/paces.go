@@ -1,7 +1,9 @@
 package rollouts
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,108 +12,102 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// manyPaces is how many inputs are kept before those that are quiet are forgotten.
-const manyPaces = 1024
+// manySeries is how many series are kept before those that are over are forgotten.
+const manySeries = 1024
 
-// paces count how often in a row each input changed. An ordinary change is only counted in memory;
+// paces count how often in a row each source changed. An ordinary change is only counted in memory;
 // the record has those that delay a rollout.
 type paces struct {
 	policy damping.Policy
-	// change is what is on record, and put writes it.
-	change func(input.Change) (record.Change, bool)
-	put    func(input.Change, record.Change)
+	// stops has what is on record, nil without a record. noRoom is called with the reason when there is no room
+	// for it, and otherwise with none.
+	stops  Stops
+	noRoom func(of input.Change, why string)
 
 	mu    sync.Mutex
-	known map[input.Change]pace
+	known map[input.Change]record.Series
 	most  int
 }
 
-// pace is the series of versions that began to be delivered, up to this one.
-type pace struct {
-	damping.State
-	version string
-	// earlier is the version before, if both may be on their way: workloads use different copies
-	// of a shared source, and different tags of a repository.
-	earlier string
-}
-
-// hasBegun reports whether the change is on its way.
-func (p pace) hasBegun(c input.Change) bool {
-	version := record.VersionOf(c)
-	return p.version == version || p.earlier == version && version != ""
-}
-
-func newPaces(s Safety, change func(input.Change) (record.Change, bool), put func(input.Change, record.Change)) *paces {
-	if change == nil {
-		change = func(input.Change) (record.Change, bool) { return record.Change{}, false }
-	}
-	return &paces{policy: s.damping(), change: change, put: put, known: map[input.Change]pace{}, most: manyPaces}
+func newPaces(s Safety, stops Stops, noRoom func(input.Change, string)) *paces {
+	return &paces{policy: s.damping(), stops: stops, noRoom: noRoom, known: map[input.Change]record.Series{}, most: manySeries}
 }
 
 func (s Safety) damping() damping.Policy { return damping.Policy{First: s.Damping, Most: s.MaxDamping} }
 
-// IsCalm reports whether a series of changes on record is over.
-func (s Safety) IsCalm(known record.Change, now time.Time) bool {
-	return s.damping().IsOver(damping.State{Level: known.Level, Last: known.At}, now)
+// Damps reports whether a series of changes on record isn't over.
+func (s Safety) Damps(known record.Series, now time.Time) bool {
+	return !s.damping().IsOver(known.State, now)
+}
+
+// seriesOf are the versions that a rollout of the inputs delivers, each as the next one of its source: of the copy in
+// the namespace, or of the tag of an image.
+func seriesOf(namespace string, due []input.Finding) []input.Change {
+	var all []input.Change
+	for _, f := range changing(due) {
+		of := input.Change{Namespace: namespace, ID: cmp.Or(f.Pace.Source, f.ID), Version: record.Published(f.Change).Version}
+		if !slices.Contains(all, of) {
+			all = append(all, of)
+		}
+	}
+	return all
 }
 
 // until is when a version may begin to be delivered, zero for at once, and how many did in a row.
 // One that has begun goes on.
-func (p *paces) until(c input.Change) (at time.Time, level int) {
+func (p *paces) until(of input.Change) (at time.Time, level int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last := p.last(c)
-	if last.hasBegun(c) {
+	last, _ := p.last(of.Subject())
+	if last.Version == of.Version {
 		return time.Time{}, 0
 	}
 	return p.policy.Until(last.State), last.Level
 }
 
-// last is the version that began to be delivered last.
-func (p *paces) last(c input.Change) pace {
-	if known, ok := p.known[c.Subject()]; ok {
-		return known
+// last is the series up to now, and whether it is on record.
+func (p *paces) last(subject input.Change) (last record.Series, recorded bool) {
+	if p.stops != nil {
+		last, recorded = p.stops.Series(subject)
 	}
-	known, _ := p.change(c)
-	return pace{State: damping.State{Level: known.Level, Last: known.At}, version: known.Version}
+	if known, ok := p.known[subject]; ok {
+		last = known
+	}
+	return last, recorded
 }
 
 // begin notes that a version begins to be delivered.
-func (p *paces) begin(c input.Change, now time.Time) {
+func (p *paces) begin(of input.Change, now time.Time) {
 	if p.policy.First <= 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, version := p.last(c), record.VersionOf(c)
-	if last.hasBegun(c) {
+	subject := of.Subject()
+	last, recorded := p.last(subject)
+	if last.Version == of.Version {
 		return
 	}
-	next := pace{State: p.policy.After(last.State, now), version: version}
-	if c.CanVary() {
-		next.earlier = last.version
-	}
+	next := record.Series{Version: of.Version, State: p.policy.After(last.State, now)}
 	p.forgetQuiet(now)
-	p.known[c.Subject()] = next
-	stored, recorded := p.change(c)
-	if !p.policy.Delays(next.State) && (!recorded || stored.Level == 0) {
+	p.known[subject] = next
+	delays := p.policy.Delays(next.State)
+	if p.stops == nil || !delays && !recorded {
 		return
 	}
-	stored = stored.WithoutFailures(func(f record.Failure) bool { return f.Version != version && !c.CanVary() })
-	stored.Version, stored.Level, stored.At = version, 0, time.Time{}
-	if p.policy.Delays(next.State) {
-		stored.Level, stored.At = next.Level, next.Last
+	if !delays {
+		next = record.Series{}
 	}
-	p.put(c, stored)
+	p.noRoom(subject, p.stops.PutSeries(subject, next))
 }
 
-// forgetQuiet forgets the inputs whose series is over, once there are many.
+// forgetQuiet forgets the series that are over, once there are many.
 func (p *paces) forgetQuiet(now time.Time) {
 	if len(p.known) < p.most {
 		return
 	}
-	maps.DeleteFunc(p.known, func(_ input.Change, known pace) bool { return p.policy.IsOver(known.State, now) })
-	p.most = max(manyPaces, 2*len(p.known))
+	maps.DeleteFunc(p.known, func(_ input.Change, known record.Series) bool { return p.policy.IsOver(known.State, now) })
+	p.most = max(manySeries, 2*len(p.known))
 }
 
 // begins reports whether the decision begins to deliver its inputs, if it is carried out.

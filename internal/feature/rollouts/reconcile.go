@@ -32,8 +32,8 @@ func New(o Options, d Dependencies) *Reconciler {
 		spreads: newSpreads(o, d.Now),
 	}
 	r.spreads.census, r.spreads.limits.In = r.census, r.maxRolling
-	r.gatherer.Before, r.gatherer.paces = r.spreads.before, newPaces(o.Safety, d.Change, r.putChange)
-	r.metrics.addSpread(d.Metrics, r.spreads, d.Stops)
+	r.gatherer.Before, r.gatherer.paces = r.spreads.before, newPaces(o.Safety, d.Stops, r.logNoRoom)
+	r.metrics.addSpread(d.Metrics, r.spreads, d.Gatekeepers)
 	if d.Advice == nil {
 		r.Advice = func(*kube.Workload, bool) string { return "" }
 	}
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		r.spreads.report(key, nil, false)
 		return ctrl.Result{}, nil
 	}
-	r.keepStops(ctx, got.Workload, got.Observation)
+	r.noteFailures(ctx, got.Workload, got.Observation)
 	d := Decide(got.Observation)
 	if full := r.reserve(key, got.Observation, d); full != "" {
 		got.Observation.RecordFull = full

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/spread"
 )
@@ -24,7 +23,7 @@ func TestStop(t *testing.T) {
 		"Running":   func(*crew) {},
 		"Restarted": (*crew).start,
 		"StopLost": func(c *crew) {
-			clear(c.changes)
+			clear(c.failures)
 			c.start()
 		},
 	} {
@@ -78,8 +77,8 @@ func TestResumed(t *testing.T) {
 	c.resumed = []string{c.current().Short()}
 	c.pass(t, time.Minute)
 	c.expect(t, "resumed", 2)
-	if len(c.changes) != 0 {
-		t.Errorf("the stop stays on record: %+v", c.changes)
+	if got := c.metric(t, "lockstep_version_stops"); got != 0 {
+		t.Errorf("%v versions are counted as stopped after one was resumed", got)
 	}
 }
 
@@ -91,45 +90,54 @@ func TestBrokenBefore(t *testing.T) {
 	c.pass(t, time.Minute)
 	c.expect(t, "two users", 2)
 	c.fail(t, "a")
-	if len(c.changes) != 0 {
-		t.Errorf("a version is stopped: %+v", c.changes)
+	if len(c.failures) != 0 {
+		t.Errorf("a version is stopped: %+v", c.failures)
 	}
 }
 
-// TestEndsStop: what ends the stop of a version.
-func TestEndsStop(t *testing.T) {
+// TestTwoTags: workloads follow two tags of a repository, and the digests of both fail. Neither failure lifts the stop
+// of the other, and the workload that failed may follow the other tag from then on.
+func TestTwoTags(t *testing.T) {
 	t.Parallel()
-	const failed, other = "Deployment.apps/shop/a", "Deployment.apps/shop/b"
-	known := record.Failure{Version: "1111111111", On: []string{failed}}
-	source := input.Change{Namespace: "shop", ID: input.ConfigMap("app"), Version: "1111111111"}
-	shared := input.Change{ID: input.ConfigMap("app"), Version: "1111111111"}
-	image := input.Change{Namespace: "shop", ID: input.Image("registry.example/web"), Version: "1111111111"}
-	now := func(c input.Change, version string, resumed ...string) input.Finding {
-		c.Version = version
-		kind := input.ID{Kind: c.ID.Kind, Name: "x"}
-		return input.Finding{ID: kind, Change: c, Pace: input.Pace{Resumed: resumed}}
-	}
-	for name, tc := range map[string]struct {
-		reason string
-		f      input.Finding
-		id     string
-		want   bool
-	}{
-		"Same":          {"nothing has changed", now(source, "1111111111"), other, false},
-		"OtherVersion":  {"whoever sees the source sees its only version", now(source, "2222222222"), other, true},
-		"Resumed":       {"a user wants it", now(source, "1111111111", "1111111111"), other, true},
-		"OtherCopy":     {"the copy of another namespace hasn't changed yet, or has changed first", now(shared, "2222222222"), other, false},
-		"OwnCopy":       {"the copy that failed has changed", now(shared, "2222222222"), failed, true},
-		"SharedResumed": {"each namespace resumes its own copy", now(shared, "1111111111", "1111111111"), other, false},
-		"OtherTag":      {"another workload follows another tag of the repository", now(image, "2222222222"), other, false},
-		"OwnTag":        {"the tag that failed has another digest", now(image, "2222222222"), failed, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := endsStop(known, tc.f, tc.id); got != tc.want {
-				t.Errorf("%t, want %t: %s", got, tc.want, tc.reason)
+	c := newCrew(t, 8, careful())
+	clear(c.entries)
+	c.tags = map[string]string{}
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	tag := func(stable, canary string) {
+		for i, name := range names {
+			c.tags[name] = stable
+			if i >= 4 {
+				c.tags[name] = canary
 			}
-		})
+		}
+	}
+	tag("1", "5")
+	c.pass(t, 0)
+	tag("2", "6")
+	c.changed = c.clock
+	c.pass(t, time.Minute)
+	c.expect(t, "the first step of both", 2)
+	stable, canary := c.order[0], c.order[1]
+	c.fail(t, stable)
+	c.fail(t, canary)
+	c.pass(t, time.Minute)
+	c.expect(t, "both are stopped", 2)
+	c.tags[stable] = "5" // its user lets it follow the other tag, which was restored
+	c.pass(t, time.Minute)
+	c.tags[stable] = "1"
+	for _, name := range c.order[2:] {
+		c.status(t, name, 2, 2)
+	}
+	c.pass(t, time.Hour)
+	for _, name := range c.order[2:] {
+		if name != stable {
+			t.Errorf("%s got a version that failed: %v", name, c.order)
+		}
+	}
+	for _, name := range names {
+		if reason := c.reason(name); name != stable && name != canary && reason != input.VersionStopped {
+			t.Errorf("%s is held for %q", name, reason)
+		}
 	}
 }
 
@@ -141,8 +149,8 @@ func TestFailedBeforeTheCrash(t *testing.T) {
 	c.pass(t, time.Minute)
 	c.expect(t, "two users", 2)
 	c.fail(t, "a")
-	if len(c.changes) != 1 {
-		t.Fatalf("the first version isn't stopped: %+v", c.changes)
+	if len(c.failures) != 1 {
+		t.Fatalf("the first version isn't stopped: %+v", c.failures)
 	}
 	c.change(t, "3")
 	before := maps.Clone(c.entries)
@@ -152,8 +160,8 @@ func TestFailedBeforeTheCrash(t *testing.T) {
 	c.start()
 	c.fail(t, "a")
 	c.pass(t, time.Minute)
-	for of, known := range c.changes {
-		if slices.ContainsFunc(known.Failures, func(f record.Failure) bool { return f.HasFailed(web("a").ID()) }) {
+	for of, known := range c.failures {
+		if of.Version == c.current().Short() && known.HasFailed(web("a").ID()) {
 			t.Errorf("%s is stopped by a workload that was broken before: %+v", of, known)
 		}
 	}

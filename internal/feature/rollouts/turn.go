@@ -189,74 +189,45 @@ func (in Observation) dueStanding(f input.Finding, d Decision) (spread.Standing,
 	return spread.Held, d.Reason
 }
 
-// keepStops puts on record that the workload failed with the changes of its rollout, and forgets
-// failures of an earlier version, or of one that a user has resumed.
-func (r *Reconciler) keepStops(ctx context.Context, w *kube.Workload, in Observation) {
-	if r.Stops == nil || r.options.Safety.StopAfter == 0 {
+// noteFailures puts on record that the workload failed with the changes of its rollout, and reports the versions that
+// are stopped.
+func (r *Reconciler) noteFailures(ctx context.Context, w *kube.Workload, in Observation) {
+	if r.Stops == nil || r.options.Safety.StopAfter == 0 || in.Turn.End != spread.Failing || !in.Entry.Turn.Healthy {
 		return
 	}
-	fails := in.Turn.End == spread.Failing && in.Entry.Turn.Healthy
 	for _, f := range in.Findings {
-		if f.Change.IsZero() {
+		if f.Change.IsZero() || !in.isOnTrial(f) {
 			continue
 		}
-		known, _ := r.Change(f.Change)
-		resumed := isResumed(f, f.Pace.Resumed) && !f.Change.IsShared()
-		kept := known.WithoutFailures(func(failure record.Failure) bool {
-			return endsStop(failure, f, w.Key.ID()) && !r.isCurrent(f.Change, failure.Version)
-		})
-		if len(kept.Failures) < len(known.Failures) {
-			known = kept
-			r.putChange(f.Change, known)
+		failure, added, full := r.Stops.AddFailure(f.Change, w.Key.ID(), in.Now)
+		if !added {
+			continue
 		}
-		onTrial := in.Entry.Inputs[f.ID].Stage == record.StageRolling && (f.Standing != input.Due || f.Reason == input.PutBack) || evicts(in.Entry, f.Change)
-		if fails && onTrial && !resumed && !known.Lists(f.Change, w.Key.ID()) {
-			r.raiseStop(ctx, w, f.Change, in)
+		r.logNoRoom(f.Change, full)
+		why := spread.Stopped(failure.On, r.options.Safety.StopAfter)
+		r.Log.Info("failed", "workload", w.Key.Log(), "change", f.Change.String(), "message", in.State.Health.Message, "stopped", why != "")
+		if why != "" {
+			r.reportStop(ctx, w, f, why+", which was healthy before ("+in.State.Health.Message+")")
 		}
 	}
 }
 
-// endsStop reports whether the failures of a version don't matter any more: the source has another
-// version, or a user has resumed this one. Workloads follow different tags of a repository, and
-// copies of a shared source change one after the other. So only the version of a workload that failed
-// counts there, for a shared source after the last copy has changed. Each namespace resumes its own.
-func endsStop(failure record.Failure, f input.Finding, id string) bool {
-	isOther := failure.Version != record.VersionOf(f.Change)
-	if f.Change.CanVary() {
-		return isOther && failure.HasFailed(id)
-	}
-	return isOther || isResumed(f, f.Pace.Resumed)
-}
-
-// putChange puts on record what is known about a source, or nothing.
-func (r *Reconciler) putChange(c input.Change, known record.Change) {
-	if len(known.Failures) == 0 && known.Level == 0 {
-		r.Stops.DropChange(c)
-		return
-	}
-	if full := r.Stops.PutChange(c, known); full != "" {
+func (r *Reconciler) logNoRoom(c input.Change, full string) {
+	if full != "" {
 		r.Log.Info("a stopped or damped version is only in memory", "change", c.String(), "reason", string(input.RecordFull), "message", full)
 	}
 }
 
-// raiseStop puts on record that a change failed on a workload that was healthy before, and
-// reports it to its users once the version is stopped.
-func (r *Reconciler) raiseStop(ctx context.Context, w *kube.Workload, c input.Change, in Observation) {
-	known, _ := r.Change(c)
-	known = known.WithFailed(c, w.Key.ID(), in.Now)
-	r.putChange(c, known)
-	why := spread.Stopped(known.Failure(c).On, r.options.Safety.StopAfter)
-	r.Log.Info("failed", "workload", w.Key.Log(), "change", c.String(), "message", in.State.Health.Message, "stopped", why != "")
-	if why == "" {
-		return
-	}
-	if about := r.sourceReference(ctx, w.Key.Namespace, c.ID); about != nil {
+// reportStop reports on its source that a version is stopped, unless a user has resumed it there, and wakes the
+// workloads that wait for their turn.
+func (r *Reconciler) reportStop(ctx context.Context, w *kube.Workload, f input.Finding, why string) {
+	if about := r.sourceReference(ctx, w.Key.Namespace, f.Change.ID); about != nil && !isResumed(f, f.Pace.Resumed) {
 		r.Announcer.Announce(announce.Event{
-			About: about, Warning: true, Reason: string(input.VersionStopped), Action: announce.ActionHold, Change: c,
-			Note: c.String() + " " + why + ", which was healthy before (" + in.State.Health.Message + "); Lockstep doesn't deliver it to further workloads",
+			About: about, Warning: true, Reason: string(input.VersionStopped), Action: announce.ActionHold, Change: f.Change,
+			Note: f.Change.String() + " " + why + "; Lockstep doesn't deliver it to further workloads",
 		})
 	}
-	r.spreads.wakeWaiting(c)
+	r.spreads.wakeWaiting(f.Change)
 }
 
 // reportCanary reports on the sources, once in each namespace, that their changes wait for the workload that a user

@@ -36,13 +36,14 @@ type crew struct {
 	deployments map[kube.Key]*appsv1.Deployment
 	workloads   map[kube.Key]*kube.Workload
 	entries     map[kube.Key]record.Entry
-	changes     map[input.Change]record.Change
+	failures    map[input.Change]record.Failure
 	version     string // of the ConfigMap, one digit
 	changed     time.Time
 	resumed     []string
-	shared      bool          // the change is that of a Secret that is shared: no digest shows it
-	secret      input.Finding // of a Secret that a uses, none without an ID
-	refuses     error         // the answer to the next patch
+	tags        map[string]string // the change is that of an image, of these versions by name
+	shared      bool              // the change is that of a Secret that is shared: no digest shows it
+	secret      input.Finding     // of a Secret that a uses, none without an ID
+	refuses     error             // the answer to the next patch
 	unreadable  map[string]error
 	order       []string        // of the patches
 	woken       map[string]bool // by name
@@ -56,7 +57,7 @@ func newCrew(t *testing.T, size int, safety Safety) *crew {
 	c := &crew{
 		scene:       scene{clock: now, listed: true},
 		deployments: map[kube.Key]*appsv1.Deployment{}, workloads: map[kube.Key]*kube.Workload{}, entries: map[kube.Key]record.Entry{},
-		changes: map[input.Change]record.Change{}, woken: map[string]bool{}, version: "1", safety: safety,
+		failures: map[input.Change]record.Failure{}, woken: map[string]bool{}, version: "1", safety: safety,
 	}
 	for i := range size {
 		c.create(t, string(rune('a'+i)))
@@ -92,7 +93,7 @@ func (c *crew) start() {
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: time.Second}},
 		Cluster:    c, Families: []Family{c}, Records: c, Roller: c, Announcer: c, Metrics: c.registry, Log: logr.Discard(), Now: func() time.Time { return c.clock },
 		Revisions:   func(context.Context, *kube.Workload) (timeline.Past, error) { return timeline.Past{}, nil },
-		Gatekeepers: Gatekeepers{Change: c.Change, Stops: c, SourceReference: c.reference},
+		Gatekeepers: Gatekeepers{Failure: c.Failure, Stops: c, Bars: c.bars, SourceReference: c.reference},
 	})
 	c.loop.Wake(func(key kube.Key) { c.woken[key.Name] = true })
 }
@@ -184,18 +185,20 @@ func (c *crew) Put(key kube.Key, e record.Entry) error {
 	return nil
 }
 
-func (c *crew) Change(of input.Change) (record.Change, bool) {
-	known, ok := c.changes[of.Subject()]
-	return known, ok
+func (c *crew) Failure(of input.Change) record.Failure { return c.failures[record.Published(of)] }
+
+func (c *crew) AddFailure(of input.Change, id string, now time.Time) (record.Failure, bool, string) {
+	f, added := c.Failure(of).With(id, now)
+	c.failures[record.Published(of)] = f
+	return f, added, ""
 }
 
-func (c *crew) PutChange(of input.Change, known record.Change) string {
-	c.changes[of.Subject()] = known
-	return ""
+func (c *crew) Failures() map[input.Change]record.Failure    { return c.failures }
+func (c *crew) Series(input.Change) (record.Series, bool)    { return record.Series{}, false }
+func (c *crew) PutSeries(input.Change, record.Series) string { return "" }
+func (c *crew) bars(of input.Change) bool {
+	return of.Version == c.current().Short() && len(c.resumed) == 0
 }
-
-func (c *crew) DropChange(of input.Change)              { delete(c.changes, of.Subject()) }
-func (c *crew) Changes() map[input.Change]record.Change { return c.changes }
 
 func (c *crew) reference(_ context.Context, namespace string, id input.ID) (*corev1.ObjectReference, error) {
 	return &corev1.ObjectReference{Kind: string(id.Kind), Namespace: namespace, Name: id.Name}, nil
@@ -203,7 +206,14 @@ func (c *crew) reference(_ context.Context, namespace string, id input.ID) (*cor
 
 func (c *crew) Assess(_ context.Context, w *kube.Workload, _ settings.Intent, given record.Entry, _ kube.AskPast) (input.Assessment, error) {
 	current, id := c.current(), app
+	if tag := c.tags[w.Key.Name]; tag != "" {
+		current.Sum = strings.Repeat(tag, 32)
+	}
 	change := input.Change{Namespace: "shop", ID: id, Version: current.Short()}
+	if c.tags != nil {
+		id = input.Image("web")
+		change.ID = input.Image("registry.example/web")
+	}
 	if c.shared {
 		id = db
 		change = input.Change{ID: id, Version: "shared" + c.version}
@@ -345,7 +355,7 @@ func TestUnrecordedPatch(t *testing.T) {
 			c.fail(t, first)
 			c.pass(t, time.Hour)
 			c.expect(t, "it failed", 1)
-			if len(c.changes) != 1 {
+			if len(c.failures) != 1 {
 				t.Error("the version isn't stopped")
 			}
 		})
@@ -384,8 +394,8 @@ func TestPatchedAgain(t *testing.T) {
 				c.fail(t, "a")
 				c.pass(t, time.Hour)
 				c.expect(t, "it failed", 1)
-				if len(c.changes) != 2 {
-					t.Errorf("stopped are %v, want both versions", c.changes)
+				if len(c.failures) != 2 {
+					t.Errorf("stopped are %v, want both versions", c.failures)
 				}
 				return
 			}

@@ -254,6 +254,10 @@ func foundEdits() map[string]histories.History {
 	all["WaitedForAndMadeAgain"] = join(of(extra, histories.Remove), settle(), reference(extra, ""), settle(), do(histories.Yield), changed(extra), later, of(extra, histories.Remove), changed(extra), end)
 	// A rollout that Lockstep missed was undone in the middle, and nothing told what came before it:
 	all["UndoneInTheMiddle"] = join(do(histories.Kill), changed(app), later, do(histories.Rollout, histories.Start), edit(histories.Action{Verb: histories.Undo}))
+	// Two rollouts that Lockstep missed. The second one got stuck, and was undone, so pods of the first one went on:
+	roll := do(histories.Later, histories.Rollout, histories.Later)
+	stuck := edit(histories.Action{Verb: histories.RemoveKey, Source: db, Key: "a"})
+	all["SecondRolloutStuck"] = join(reference(db, "a"), settle(), do(histories.Gap), changed(db), roll, stuck, roll, do(histories.Look), undo(0))
 	// A rollout before a pause that no watch saw begin:
 	all["SourceAddedBeforeAPause"] = join(do(histories.Kill), reference(extra, "a"), do(histories.Later, histories.Pause), changed(extra), do(histories.Start), settle(), do(histories.Resume))
 	all["BackBeforeAPause"] = join(do(histories.Kill), changed(app), do(histories.Later, histories.Rollout, histories.Later), backTo, do(histories.Pause, histories.Start), settle(), do(histories.Resume))

@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -251,19 +252,21 @@ func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 
 // replaced returns which revisions the workload had before its template. For a template
 // that our own patch created, the record contains it. If no watch saw the template, only its number
-// shows it.
+// or its time shows it: the workload may have had others since the last one that was seen, and
+// their pods may have loaded other content.
 func (in Observation) replaced(w *kube.Workload) timeline.Origin {
 	known, own := in.Entry.Template, !w.RolledOutAt.IsZero() && w.RolledOutAt.Equal(in.Entry.RolledOutAt)
-	if w.Replaced == "" && own && known.Number > 0 && known.Sum == w.Template().Sum {
+	switch {
+	case w.Replaced != "" && w.TemplateWritten.Exact():
+		return w.Replaced
+	case own && known.Number > 0 && known.Sum == w.Template().Sum:
 		return timeline.AfterNumber(known.Number - 1)
+	case w.Replaced == "" && !known.IsReplacedBy(w.Template()):
+		return ""
+	case w.Revision > 0:
+		return w.BeforeLast()
 	}
-	if w.Replaced == "" && known.IsReplacedBy(w.Template()) {
-		if w.Revision > 0 {
-			return w.BeforeLast()
-		}
-		return timeline.AfterTime(w.TemplateAt) // all but the one that delivers it are older
-	}
-	return w.Replaced
+	return cmp.Or(timeline.AfterTime(w.TemplateAt), w.Replaced) // all but the one that delivers it are older
 }
 
 // isReleased reports whether a user requested a release that wasn't carried out yet.

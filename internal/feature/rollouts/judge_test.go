@@ -301,6 +301,29 @@ func TestRevertedIsTheReason(t *testing.T) {
 	}
 }
 
+// TestReleaseAcceptsWhatRuns: a release of a reverted version doesn't roll out what the pods may have loaded before.
+func TestReleaseAcceptsWhatRuns(t *testing.T) {
+	t.Parallel()
+	doubted := with(due(app, time.Minute), func(f *input.Finding) { f.Current = f.Delivered })
+	for name, tc := range map[string]struct {
+		finding  input.Finding
+		released []input.ID
+		due      bool
+	}{
+		"Released": {doubted, []input.ID{app}, false},
+		"Another":  {due(app, time.Minute), []input.ID{app}, true},
+		"NotBack":  {doubted, []input.ID{db}, true},
+	} {
+		in := Observation{Assessment: input.Assessment{Findings: []input.Finding{tc.finding}}, Template: Template{Released: tc.released}}
+		in.bar(templated())
+		e := record.Entry{Inputs: map[input.ID]record.Delivered{app: {Version: v1, Between: true}}}
+		got := remember(e, outcome{decision: Decision{Verb: Remember}, findings: in.Findings, template: in.Template}).Inputs[app]
+		if isDue := in.Findings[0].Standing == input.Due; isDue != tc.due || got.Between != tc.due {
+			t.Errorf("%s: due %t and on record %+v, want %t for both", name, isDue, got, tc.due)
+		}
+	}
+}
+
 // TestReplacedUnseen: if no watch saw the template, others may have come before it, so all earlier revisions count as
 // those before.
 func TestReplacedUnseen(t *testing.T) {

@@ -97,7 +97,9 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			}
 			v = Decide(o)
 		}
-		if o.Timeline.IsInGap() && o.Timeline.Loaded() == timeline.Yes {
+		// A release accepts what the pods of a revert run, so a gap before that doesn't count any more.
+		reverted := entry.Inputs[ref.Source].RevertedTo != "" && !o.Timeline.Record.Unaccounted
+		if o.Timeline.IsInGap() && (reverted || o.Timeline.Loaded() == timeline.Yes) {
 			i.gaps.check(w.Key, ref.Source, source.Missed)
 		}
 		f := finding(ref, o, v, source, intent.Quiet)

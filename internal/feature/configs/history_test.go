@@ -332,3 +332,27 @@ func TestAssessGapOnce(t *testing.T) {
 		t.Errorf("the next workload of that name is asked anew: %+v, %v", got.Findings, err)
 	}
 }
+
+// TestAssessGapOfARevert: a revert on record hides what pods loaded in a gap of the watches, and a release accepts it.
+// Those of a later template are another matter.
+func TestAssessGapOfARevert(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	w, s := web(), source(app, "1")
+	w.TemplateWritten, w.Status.Observed, w.Target.Generation = timeline.Bounds{Min: 41, Max: 60}, true, 2
+	s.ContentWritten, s.Missed, s.ContentWrittenAt = timeline.Bounds{Max: 70}, timeline.Bounds{Min: 41, Max: 70}, at(30)
+	for sum, want := range map[string]input.Reason{w.Template().Sum: input.InStep, "earlier": input.Changed} {
+		e := given(map[input.ID]string{app: "1"})
+		e.Template, e.AsOf = record.Template{Generation: 1, Sum: sum}, at(20)
+		all, h := inputs(clusterOf(s)), &history{starts: pods.Starts{Asked: true, Unknown: true}}
+		for _, to := range []string{"web-a", ""} { // released
+			g := e.Inputs[app]
+			g.RevertedTo = to
+			e.Inputs[app] = g
+			got, err := all.Assess(t.Context(), w, reload("auto"), e, h.ask)
+			if err != nil || to == "" && got.Findings[0].Reason != want {
+				t.Errorf("after %s: %+v, %v; want %s", sum, got.Findings, err, want)
+			}
+		}
+	}
+}

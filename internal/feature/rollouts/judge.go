@@ -291,7 +291,8 @@ func (in *Observation) release(w *kube.Workload) {
 
 // bar bars the reverted inputs. A rollout doesn't revert the inputs that it delivers
 // itself, even when it uses an earlier revision again. Another version than the reverted
-// one isn't barred. One that can't be read may be the same version, so it is.
+// one isn't barred. One that can't be read may be the same version, so it is. A release accepts
+// what the pods run, whatever they loaded before the version on record was back.
 func (in *Observation) bar(w *kube.Workload) {
 	in.Findings = slices.Clone(in.Findings)
 	for i, f := range in.Findings {
@@ -302,8 +303,9 @@ func (in *Observation) bar(w *kube.Workload) {
 			delete(in.Template.Reverted, f.ID)
 		}
 		to, back := in.Template.Reverted[f.ID]
-		if back && f.Standing == input.Due && f.Current == f.Delivered {
-			// It comes with the template, which no longer contains it.
+		accepted := f.Live && slices.Contains(in.Template.Released, f.ID)
+		if (back || accepted) && f.Standing == input.Due && f.Current == f.Delivered {
+			// It comes with the template, which no longer contains it. Or pods may have loaded another version in between.
 			f.Standing, f.Reason = input.Settled, input.InStep
 		}
 		if back && f.Standing != input.Due && f.Reason != input.Missing {

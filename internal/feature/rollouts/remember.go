@@ -133,6 +133,8 @@ func (o outcome) isBetween(e record.Entry, f input.Finding) bool {
 		return false
 	case f.Live && (f.Standing == input.Due || f.Skipped):
 		return before || o.rollout.StartsPods()
+	case slices.Contains(o.template.Released, f.ID): // a user accepts what they run
+		return false
 	}
 	return before
 }

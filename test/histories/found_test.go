@@ -253,6 +253,8 @@ func foundEdits() map[string]histories.History {
 	// A release while pods of an earlier revision, with other keys, are left:
 	file := histories.Action{Verb: histories.SwapReference, Revision: 1, Ref: histories.Reference{Place: histories.Volume, Source: db, Key: "a"}}
 	all["ReleasedByHand"] = join(do(histories.ByHand), edit(file), settle(), changed(db), settle(), undo(0), settle(), do(histories.Release), settle(), of(db, histories.Restore))
+	// Our own patch again, and the cache shows the workload from before it:
+	all["OwnPatchUnseenByHand"] = join(do(histories.Busy), changed(app), do(histories.Later, histories.Start, histories.ByHand))
 	// A required source that was deleted and made again after pods had started with it:
 	all["MadeAgain"] = join(do(histories.Yield), reference(extra, "a"), later, of(extra, histories.Remove), changed(extra), end)
 	all["WaitedForAndMadeAgain"] = join(of(extra, histories.Remove), settle(), reference(extra, ""), settle(), do(histories.Yield), changed(extra), later, of(extra, histories.Remove), changed(extra), end)
@@ -272,6 +274,9 @@ func foundEdits() map[string]histories.History {
 	// The workload used nothing before a downtime, and wasn't on record any more:
 	drop := edit(histories.Action{Verb: histories.RemoveReference})
 	all["NothingUsedWhileUp"] = join(drop, drop, settle(), do(histories.Kill), reference(extra, ""), later, changed(extra), end)
+	// A template that came and went while Lockstep was down, and loaded a content that did, too. StatefulSets and
+	// DaemonSets don't number their templates, and the record of a new Deployment may be older than its number:
+	all["TemplateAndContentWereBack"] = join(do(histories.Kill, histories.Rollout, histories.Later), changed(app), do(histories.Later, histories.Undo, histories.Later), backTo, later, end)
 	// While Lockstep was down, or its watches were, or no leader decided, the template began to use
 	// another key or source, and a content changed after that rollout.
 	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {

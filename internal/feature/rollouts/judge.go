@@ -242,7 +242,7 @@ func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 		switch {
 		case (f.Reason == input.DeliveredByRollout || f.Reason == input.NewBasis) && w.Borrows == kube.Key{}:
 			// A template that uses other keys has loaded it too.
-			from[f.ID] = in.replaced(w).By(w.Status.UpdateRevision)
+			from[f.ID] = in.replaced(w, f).By(w.Status.UpdateRevision)
 		case f.Reason == input.DeliveredByRollout, f.Reason == input.DeliveredBefore:
 			from[f.ID] = w.BeforeLast()
 		}
@@ -250,14 +250,15 @@ func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	return from
 }
 
-// replaced returns which revisions the workload had before its template. For a template
-// that our own patch created, the record contains it. If no watch saw the template, only its number
-// or its time shows it: the workload may have had others since the last one that was seen, and
-// their pods may have loaded other content.
-func (in Observation) replaced(w *kube.Workload) timeline.Origin {
+// replaced returns which revisions the workload had before the template that loaded the input. For a
+// template that our own patch created, the record contains it. If no watch saw the template, only its
+// number or its time shows it: since the last template that was seen, there may have been others whose pods loaded
+// another content. If the content is older than all of them, they loaded it too, and the last one seen counts.
+func (in Observation) replaced(w *kube.Workload, f input.Finding) timeline.Origin {
 	known, own := in.Entry.Template, !w.RolledOutAt.IsZero() && w.RolledOutAt.Equal(in.Entry.RolledOutAt)
+	written := w.TemplateWritten
 	switch {
-	case w.Replaced != "" && w.TemplateWritten.Exact():
+	case w.Replaced != "" && (written.Exact() || written.After(timeline.WrittenUpTo(f.ResourceVersion))):
 		return w.Replaced
 	case own && known.Number > 0 && known.Sum == w.Template().Sum:
 		return timeline.AfterNumber(known.Number - 1)

@@ -340,13 +340,14 @@ func TestReplacedUnseen(t *testing.T) {
 		"SeenNumber":    {"by its number", timeline.Bounds{Min: 9, Max: 9}, timeline.AfterNumber(3), 5, timeline.AfterNumber(3)},
 		"InAGap":        {"web-a was seen last, and is not the only one before", timeline.Bounds{Min: 5, Max: 9}, timeline.AfterName("web-a"), 0, timeline.AfterTime(at)},
 		"InAGapNumber":  {"neither is the third", timeline.Bounds{Min: 5, Max: 9}, timeline.AfterNumber(3), 5, timeline.AfterNumber(4)},
+		"InALaterGap":   {"all of them loaded it", timeline.Bounds{Min: 8, Max: 9}, timeline.AfterNumber(3), 5, timeline.AfterNumber(3)},
 		"Restarted":     {"nothing was seen", timeline.Bounds{Max: 9}, "", 0, timeline.AfterTime(at)},
 		"RestartNumber": {"nothing but the number", timeline.Bounds{Max: 9}, "", 5, timeline.AfterNumber(4)},
 	} {
 		w := templated()
 		w.TemplateWritten, w.Replaced, w.Revision, w.TemplateAt = tc.written, tc.replaced, tc.number, at
 		in := Observation{Entry: record.Entry{Coverage: record.Coverage{Template: record.Template{Generation: 1, Sum: "earlier"}}}}
-		if got := in.replaced(w); got != tc.want {
+		if got := in.replaced(w, with(recorded(app, input.DeliveredByRollout), func(f *input.Finding) { f.ResourceVersion = "7" })); got != tc.want {
 			t.Errorf("%s: %s: %q, want %q", name, tc.reason, got, tc.want)
 		}
 	}

@@ -272,6 +272,14 @@ func foundEdits() map[string]histories.History {
 	// The workload used nothing before a downtime, and wasn't on record any more:
 	drop := edit(histories.Action{Verb: histories.RemoveReference})
 	all["NothingUsedWhileUp"] = join(drop, drop, settle(), do(histories.Kill), reference(extra, ""), later, changed(extra), end)
+	// A Rollout showed the next revision number before the watch showed the template that our own patch had lent it, and then
+	// that patch was undone:
+	all["UndoneAfterOurPatch"] = join(slices.Repeat(slices.Concat(changed(app), later, later, undo(0), settle()), 3))
+	// A pod was replaced while nothing else happened, and loaded what a hold or a pause kept back, or nothing:
+	deleted := do(histories.DeletePod)
+	all["PodReplacedDuringAHold"] = join(do(histories.Hold), settle(), changed(app), deleted, settle(), backTo, settle(), do(histories.Free))
+	all["PodReplacedDuringAPause"] = join(do(histories.Pause), settle(), changed(app), settle(), deleted, settle(), backTo, settle(), do(histories.Resume))
+	all["PodReplacedWithoutASource"] = join(optional(histories.Init, extra, "b"), settle(), of(extra, histories.Remove), deleted, settle(), of(extra, histories.Restore))
 	// While Lockstep was down, or its watches were, or no leader decided, the template began to use
 	// another key or source, and a content changed after that rollout.
 	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {

@@ -276,6 +276,14 @@ func foundEdits() map[string]histories.History {
 	// A template that came and went while Lockstep was down, and loaded a content that did, too. StatefulSets and
 	// DaemonSets don't number their templates, and the record of a new Deployment may be older than its number:
 	all["TemplateAndContentWereBack"] = join(do(histories.Kill, histories.Rollout, histories.Later), changed(app), do(histories.Later, histories.Undo, histories.Later), backTo, later, end)
+	// A Rollout showed the next revision number before the watch showed the template that our own patch had lent it, and then
+	// that patch was undone:
+	all["UndoneAfterOurPatch"] = join(slices.Repeat(slices.Concat(changed(app), later, later, undo(0), settle()), 3))
+	// A pod was replaced while nothing else happened, and loaded what a hold or a pause kept back, or nothing:
+	deleted := do(histories.DeletePod)
+	all["PodReplacedDuringAHold"] = join(do(histories.Hold), settle(), changed(app), deleted, settle(), backTo, settle(), do(histories.Free))
+	all["PodReplacedDuringAPause"] = join(do(histories.Pause), settle(), changed(app), settle(), deleted, settle(), backTo, settle(), do(histories.Resume))
+	all["PodReplacedWithoutASource"] = join(optional(histories.Init, extra, "b"), settle(), of(extra, histories.Remove), deleted, settle(), of(extra, histories.Restore))
 	// While Lockstep was down, or its watches were, or no leader decided, the template began to use
 	// another key or source, and a content changed after that rollout.
 	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {

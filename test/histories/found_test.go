@@ -194,6 +194,9 @@ func found() map[string]histories.History {
 		"RolledOutWhileMissing": canary(do(histories.Rollout), of(app, histories.Remove), of(db, change), do(histories.Scale), settle, do(histories.Rollout)),
 		// A content from before our own patch was unknown after the undo of that patch.
 		"BackBeforeThePatch": canary(do(histories.Scale), of(app, change), of(db, histories.Remove), of(db, back), settle, do(histories.Strip)),
+		// What pods may have loaded in a gap of the watch was hidden by an undo, and due again after the release, which accepts
+		// the undo without a rollout.
+		"ReleasedAfterAGap": join(of(db, change), settle, of(db, change), do(histories.Gap), undo(0), of(db, back), do(histories.Look), settle, do(histories.Release)),
 		// A rollout right after the pods were taken over was not noticed.
 		"TakenOverAndUndone": join(of(app, change), settle, do(histories.Gap), of(db, change), do(histories.Orphan, histories.Make, histories.Busy, histories.Look, histories.Undo)),
 	}
@@ -249,11 +252,17 @@ func foundEdits() map[string]histories.History {
 	// A release while pods of an earlier revision, with other keys, are left:
 	file := histories.Action{Verb: histories.SwapReference, Revision: 1, Ref: histories.Reference{Place: histories.Volume, Source: db, Key: "a"}}
 	all["ReleasedByHand"] = join(do(histories.ByHand), edit(file), settle(), changed(db), settle(), undo(0), settle(), do(histories.Release), settle(), of(db, histories.Restore))
+	// Our own patch again, and the cache shows the workload from before it:
+	all["OwnPatchUnseenByHand"] = join(do(histories.Busy), changed(app), do(histories.Later, histories.Start, histories.ByHand))
 	// A required source that was deleted and made again after pods had started with it:
 	all["MadeAgain"] = join(do(histories.Yield), reference(extra, "a"), later, of(extra, histories.Remove), changed(extra), end)
 	all["WaitedForAndMadeAgain"] = join(of(extra, histories.Remove), settle(), reference(extra, ""), settle(), do(histories.Yield), changed(extra), later, of(extra, histories.Remove), changed(extra), end)
 	// A rollout that Lockstep missed was undone in the middle, and nothing told what came before it:
 	all["UndoneInTheMiddle"] = join(do(histories.Kill), changed(app), later, do(histories.Rollout, histories.Start), edit(histories.Action{Verb: histories.Undo}))
+	// Two rollouts that Lockstep missed. The second one got stuck, and was undone, so pods of the first one went on:
+	roll := do(histories.Later, histories.Rollout, histories.Later)
+	stuck := edit(histories.Action{Verb: histories.RemoveKey, Source: db, Key: "a"})
+	all["SecondRolloutStuck"] = join(reference(db, "a"), settle(), do(histories.Gap), changed(db), roll, stuck, roll, do(histories.Look), undo(0))
 	// A rollout before a pause that no watch saw begin:
 	all["SourceAddedBeforeAPause"] = join(do(histories.Kill), reference(extra, "a"), do(histories.Later, histories.Pause), changed(extra), do(histories.Start), settle(), do(histories.Resume))
 	all["BackBeforeAPause"] = join(do(histories.Kill), changed(app), do(histories.Later, histories.Rollout, histories.Later), backTo, do(histories.Pause, histories.Start), settle(), do(histories.Resume))
@@ -264,6 +273,17 @@ func foundEdits() map[string]histories.History {
 	// The workload used nothing before a downtime, and wasn't on record any more:
 	drop := edit(histories.Action{Verb: histories.RemoveReference})
 	all["NothingUsedWhileUp"] = join(drop, drop, settle(), do(histories.Kill), reference(extra, ""), later, changed(extra), end)
+	// A template that came and went while Lockstep was down, and loaded a content that did, too. StatefulSets and
+	// DaemonSets don't number their templates, and the record of a new Deployment may be older than its number:
+	all["TemplateAndContentWereBack"] = join(do(histories.Kill, histories.Rollout, histories.Later), changed(app), do(histories.Later, histories.Undo, histories.Later), backTo, later, end)
+	// A Rollout showed the next revision number before the watch showed the template that our own patch had lent it, and then
+	// that patch was undone:
+	all["UndoneAfterOurPatch"] = join(slices.Repeat(slices.Concat(changed(app), later, later, undo(0), settle()), 3))
+	// A pod was replaced while nothing else happened, and loaded what a hold or a pause kept back, or nothing:
+	deleted := do(histories.DeletePod)
+	all["PodReplacedDuringAHold"] = join(do(histories.Hold), settle(), changed(app), deleted, settle(), backTo, settle(), do(histories.Free))
+	all["PodReplacedDuringAPause"] = join(do(histories.Pause), settle(), changed(app), settle(), deleted, settle(), backTo, settle(), do(histories.Resume))
+	all["PodReplacedWithoutASource"] = join(optional(histories.Init, extra, "b"), settle(), of(extra, histories.Remove), deleted, settle(), of(extra, histories.Restore))
 	// While Lockstep was down, or its watches were, or no leader decided, the template began to use
 	// another key or source, and a content changed after that rollout.
 	for name, begin := range map[string]histories.Verb{"Down": histories.Kill, "Gap": histories.Gap, "LeaderGap": histories.Yield} {

@@ -295,6 +295,12 @@ func (t Template) IsReplacedBy(other Template) bool {
 	return t.isEarlier(other) && (t.digest() != other.digest() && !stays || isBack)
 }
 
+// MayBeReplacedBy reports whether the other one came later and is the same template, but perhaps after another one: no
+// number shows that there was none.
+func (t Template) MayBeReplacedBy(other Template) bool {
+	return t.isEarlier(other) && t.digest() == other.digest() && (t.Number == 0 || other.Number == 0)
+}
+
 // IsOther reports whether the other one came later, and is another template.
 func (t Template) IsOther(other Template) bool {
 	return t.isEarlier(other) && t.digest() != other.digest()

@@ -36,6 +36,8 @@ func (t Timeline) Loaded() Answer {
 		return Unknown
 	case !t.Record.TakenOver && template.After(content) && (t.isOfNewRevision() || t.isUndoneTogether()):
 		return Yes
+	case t.DeliveredAnother() && !t.isRewritten():
+		return No // our own patch was decided on other content, so the time of a write that may be later isn't known
 	case !t.Past.Starts.Asked:
 		return Unknown
 	case t.isOlderThanRevision(), t.Past.Starts.After(t.Input.WrittenAt, t.version(), t.Input.Mounted):

@@ -114,7 +114,7 @@ func (t Timeline) ChangedAfterUnseenAsk() bool {
 }
 
 // ChangedAfterUnseenStart reports whether the workload was created while the controller
-// was down, and the input existed when its newest revision was created, but was written
+// was down, and the input existed when its newest revision was created, or in the same second, but was written
 // afterwards, and after the workload asked to be followed. Only times show that, so in
 // doubt the answer is no.
 func (t Timeline) ChangedAfterUnseenStart() bool {
@@ -123,7 +123,7 @@ func (t Timeline) ChangedAfterUnseenStart() bool {
 		return false
 	}
 	written := t.Input.WrittenAt
-	return t.Input.Created.Before(revision) && written.After(revision) && written.After(t.Workload.AskedAt)
+	return !t.Input.Created.After(revision) && written.After(revision) && written.After(t.Workload.AskedAt)
 }
 
 func (t Timeline) newestRevision() time.Time {

@@ -232,6 +232,9 @@ func TestQuestions(t *testing.T) {
 		"MadeUnseenInputLater": {"its input came after its revision: the pods waited for it", madeUnseen, func(t *timeline.Timeline) {
 			t.Input.Created = at(15)
 		}, []string{"MadeUnseen", "IsUnwatched"}},
+		"MadeUnseenTogether": {"one apply made both, and its input was written after that", madeUnseen, func(t *timeline.Timeline) {
+			t.Input.Created = at(11)
+		}, []string{"MadeUnseen", "ChangedAfterUnseenStart", "IsUnwatched"}},
 		"MadeUnseenAskedLater": {"it was asked for after the change", madeUnseen, func(t *timeline.Timeline) {
 			t.Workload.AskedAt = at(30)
 		}, []string{"MadeUnseen", "IsUnwatched"}},

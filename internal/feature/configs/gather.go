@@ -96,7 +96,9 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			}
 			v = Decide(o)
 		}
-		if o.Timeline.IsInGap() && o.Timeline.Loaded() == timeline.Yes {
+		// A release accepts what the pods of a revert run, so a gap before that doesn't count any more.
+		reverted := entry.Inputs[ref.Source].RevertedTo != "" && !o.Timeline.Record.Unaccounted
+		if o.Timeline.IsInGap() && (reverted || o.Timeline.Loaded() == timeline.Yes) {
 			i.gaps.check(w.Key, ref.Source, source.Missed)
 		}
 		f := finding(ref, o, v, source, intent.Quiet)
@@ -179,6 +181,9 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 	}
 	// A later number shows that the template, or another one, was rolled out before the pause.
 	t.Record.Unaccounted = entry.Template.IsReplacedBy(w.Template()) && (!w.Status.Paused || w.IsPausedUnseen() && w.Revision > entry.Template.Number)
+	// Without a watch, another template may have come and gone, and loaded another version than the one on record.
+	_, onRecord := entry.Inputs[id]
+	t.Record.Unaccounted = t.Record.Unaccounted || onRecord && w.TemplateWritten.Min == 0 && !w.Status.Paused && entry.Template.MayBeReplacedBy(w.Template())
 	t.Following, t.Begun = i.options.Since(w, id.Kind)
 	ns, known := i.options.View.Namespace(w.Key.Namespace)
 	if known {

@@ -205,6 +205,40 @@ func TestAssessTimesOfEarlierWrites(t *testing.T) {
 	}
 }
 
+// TestAssessTemplateBack: the template is the one on record, in a later generation, and the source was written since with
+// the content on record. Its pods may have loaded another content with another template in between.
+func TestAssessTemplateBack(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	cases := map[string]struct {
+		reason   string
+		number   int64 // on record
+		template timeline.Bounds
+		started  int
+		want     input.Reason
+		asksPods int
+	}{
+		"Unseen":  {"nothing shows that there was no other template", 0, upTo(60), 15, input.Changed, 1},
+		"Started": {"its pods have loaded what exists now", 0, upTo(60), 35, input.InStep, 1},
+		"Number":  {"its number shows that there was none: it was scaled", 2, upTo(60), 15, input.InStep, 0},
+		"Watched": {"a watch has seen all its templates", 0, exactly(40), 15, input.InStep, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s, e := web(), source(app, "1"), given(map[input.ID]string{app: "1"})
+			w.TemplateWritten, w.Status.Observed, w.Target.Generation, w.Revision = tc.template, true, 3, 2
+			s.ContentWritten, s.ContentWrittenAt = upTo(70), at(30)
+			e.Template, e.AsOf = record.Template{Generation: 1, Sum: w.Template().Sum, Number: tc.number}, at(10)
+			h := &history{revisions: []timeline.Revision{{Created: at(5), Written: 55, Number: 2, Earlier: []int64{1}, Current: true}}, starts: pods.Starts{Asked: true, Created: at(tc.started), Accepted: at(tc.started), Started: at(tc.started + 1), Version: 80}}
+			all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), e, h.ask)
+			if err != nil || all.Findings[0].Reason != tc.want || h.pods != tc.asksPods {
+				t.Errorf("%s: %+v after %d questions about pods, %v; want %s after %d", tc.reason, all.Findings, h.pods, err, tc.want, tc.asksPods)
+			}
+		})
+	}
+}
+
 // TestAssessLostEntry: a workload whose entry cannot be read is not one that was
 // made while nobody watched; it takes a baseline whatever its revisions say.
 func TestAssessLostEntry(t *testing.T) {
@@ -330,5 +364,29 @@ func TestAssessGapOnce(t *testing.T) {
 	all.Drop(w.Key)
 	if got, err := all.Assess(t.Context(), w, reload("auto"), e, h.ask); err != nil || got.Findings[0].Reason != input.Changed {
 		t.Errorf("the next workload of that name is asked anew: %+v, %v", got.Findings, err)
+	}
+}
+
+// TestAssessGapOfARevert: a revert on record hides what pods loaded in a gap of the watches, and a release accepts it.
+// Those of a later template are another matter.
+func TestAssessGapOfARevert(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	w, s := web(), source(app, "1")
+	w.TemplateWritten, w.Status.Observed, w.Target.Generation = timeline.Bounds{Min: 41, Max: 60}, true, 2
+	s.ContentWritten, s.Missed, s.ContentWrittenAt = timeline.Bounds{Max: 70}, timeline.Bounds{Min: 41, Max: 70}, at(30)
+	for sum, want := range map[string]input.Reason{w.Template().Sum: input.InStep, "earlier": input.Changed} {
+		e := given(map[input.ID]string{app: "1"})
+		e.Template, e.AsOf = record.Template{Generation: 1, Sum: sum}, at(20)
+		all, h := inputs(clusterOf(s)), &history{starts: pods.Starts{Asked: true, Unknown: true}}
+		for _, to := range []string{"web-a", ""} { // released
+			g := e.Inputs[app]
+			g.RevertedTo = to
+			e.Inputs[app] = g
+			got, err := all.Assess(t.Context(), w, reload("auto"), e, h.ask)
+			if err != nil || to == "" && got.Findings[0].Reason != want {
+				t.Errorf("after %s: %+v, %v; want %s", sum, got.Findings, err, want)
+			}
+		}
 	}
 }

@@ -53,6 +53,9 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	}}
 	if g.Revisions != nil || g.Read != nil { // a drop-in has neither
 		got.Observation.State.Rollout = w.Status.Status
+		if w.Template().IsOlder(got.Observation.Entry.Template) {
+			got.Observation.State.Rollout.Observed = false // the cache doesn't contain our own patch yet
+		}
 		got.Observation.State.Health = health.Of(w.Status.Status, w.Stalled(got.Observation.Now))
 	}
 	g.turn(w, &got.Observation)

@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -239,7 +240,7 @@ func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 		switch {
 		case (f.Reason == input.DeliveredByRollout || f.Reason == input.NewBasis) && w.Borrows == kube.Key{}:
 			// A template that uses other keys has loaded it too.
-			from[f.ID] = in.replaced(w).By(w.Status.UpdateRevision)
+			from[f.ID] = in.replaced(w, f).By(w.Status.UpdateRevision)
 		case f.Reason == input.DeliveredByRollout, f.Reason == input.DeliveredBefore:
 			from[f.ID] = w.BeforeLast()
 		}
@@ -247,21 +248,24 @@ func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	return from
 }
 
-// replaced returns which revisions the workload had before its template. For a template
-// that our own patch created, the record contains it. If no watch saw the template, only its number
-// shows it.
-func (in Observation) replaced(w *kube.Workload) timeline.Origin {
+// replaced returns which revisions the workload had before the template that loaded the input. For a
+// template that our own patch created, the record contains it. If no watch saw the template, only its
+// number or its time shows it: since the last template that was seen, there may have been others whose pods loaded
+// another content. If the content is older than all of them, they loaded it too, and the last one seen counts.
+func (in Observation) replaced(w *kube.Workload, f input.Finding) timeline.Origin {
 	known, own := in.Entry.Template, !w.RolledOutAt.IsZero() && w.RolledOutAt.Equal(in.Entry.RolledOutAt)
-	if w.Replaced == "" && own && known.Number > 0 && known.Sum == w.Template().Sum {
+	written := w.TemplateWritten
+	switch {
+	case w.Replaced != "" && (written.Exact() || written.After(timeline.WrittenUpTo(f.ResourceVersion))):
+		return w.Replaced
+	case own && known.Number > 0 && known.Sum == w.Template().Sum:
 		return timeline.AfterNumber(known.Number - 1)
+	case w.Replaced == "" && !known.IsReplacedBy(w.Template()):
+		return ""
+	case w.Revision > 0:
+		return w.BeforeLast()
 	}
-	if w.Replaced == "" && known.IsReplacedBy(w.Template()) {
-		if w.Revision > 0 {
-			return w.BeforeLast()
-		}
-		return timeline.AfterTime(w.TemplateAt) // all but the one that delivers it are older
-	}
-	return w.Replaced
+	return cmp.Or(timeline.AfterTime(w.TemplateAt), w.Replaced) // all but the one that delivers it are older
 }
 
 // isReleased reports whether a user requested a release that wasn't carried out yet.
@@ -286,7 +290,8 @@ func (in *Observation) release(w *kube.Workload) {
 
 // bar bars the reverted inputs. A rollout doesn't revert the inputs that it delivers
 // itself, even when it uses an earlier revision again. Another version than the reverted
-// one isn't barred. One that can't be read may be the same version, so it is.
+// one isn't barred. One that can't be read may be the same version, so it is. A release accepts
+// what the pods run, whatever they loaded before the version on record was back.
 func (in *Observation) bar(w *kube.Workload) {
 	in.Findings = slices.Clone(in.Findings)
 	for i, f := range in.Findings {
@@ -297,8 +302,9 @@ func (in *Observation) bar(w *kube.Workload) {
 			delete(in.Template.Reverted, f.ID)
 		}
 		to, back := in.Template.Reverted[f.ID]
-		if back && f.Standing == input.Due && f.Current == f.Delivered {
-			// It comes with the template, which no longer contains it.
+		accepted := f.Live && slices.Contains(in.Template.Released, f.ID)
+		if (back || accepted) && f.Standing == input.Due && f.Current == f.Delivered {
+			// It comes with the template, which no longer contains it. Or pods may have loaded another version in between.
 			f.Standing, f.Reason = input.Settled, input.InStep
 		}
 		if back && f.Standing != input.Due && f.Reason != input.Missing {

@@ -300,3 +300,55 @@ func TestRevertedIsTheReason(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseAcceptsWhatRuns: a release of a reverted version doesn't roll out what the pods may have loaded before.
+func TestReleaseAcceptsWhatRuns(t *testing.T) {
+	t.Parallel()
+	doubted := with(due(app, time.Minute), func(f *input.Finding) { f.Current = f.Delivered })
+	for name, tc := range map[string]struct {
+		finding  input.Finding
+		released []input.ID
+		due      bool
+	}{
+		"Released": {doubted, []input.ID{app}, false},
+		"Another":  {due(app, time.Minute), []input.ID{app}, true},
+		"NotBack":  {doubted, []input.ID{db}, true},
+	} {
+		in := Observation{Assessment: input.Assessment{Findings: []input.Finding{tc.finding}}, Template: Template{Released: tc.released}}
+		in.bar(templated())
+		e := record.Entry{Inputs: map[input.ID]record.Delivered{app: {Version: v1, Between: true}}}
+		got := remember(e, outcome{decision: Decision{Verb: Remember}, findings: in.Findings, template: in.Template}).Inputs[app]
+		if isDue := in.Findings[0].Standing == input.Due; isDue != tc.due || got.Between != tc.due {
+			t.Errorf("%s: due %t and on record %+v, want %t for both", name, isDue, got, tc.due)
+		}
+	}
+}
+
+// TestReplacedUnseen: if no watch saw the template, others may have come before it, so all earlier revisions count as
+// those before.
+func TestReplacedUnseen(t *testing.T) {
+	t.Parallel()
+	at := ago(time.Minute)
+	for name, tc := range map[string]struct {
+		reason   string
+		written  timeline.Bounds
+		replaced timeline.Origin
+		number   int64
+		want     timeline.Origin
+	}{
+		"Seen":          {"the watch saw what it replaced", timeline.Bounds{Min: 9, Max: 9}, timeline.AfterName("web-a"), 0, timeline.AfterName("web-a")},
+		"SeenNumber":    {"by its number", timeline.Bounds{Min: 9, Max: 9}, timeline.AfterNumber(3), 5, timeline.AfterNumber(3)},
+		"InAGap":        {"web-a was seen last, and is not the only one before", timeline.Bounds{Min: 5, Max: 9}, timeline.AfterName("web-a"), 0, timeline.AfterTime(at)},
+		"InAGapNumber":  {"neither is the third", timeline.Bounds{Min: 5, Max: 9}, timeline.AfterNumber(3), 5, timeline.AfterNumber(4)},
+		"InALaterGap":   {"all of them loaded it", timeline.Bounds{Min: 8, Max: 9}, timeline.AfterNumber(3), 5, timeline.AfterNumber(3)},
+		"Restarted":     {"nothing was seen", timeline.Bounds{Max: 9}, "", 0, timeline.AfterTime(at)},
+		"RestartNumber": {"nothing but the number", timeline.Bounds{Max: 9}, "", 5, timeline.AfterNumber(4)},
+	} {
+		w := templated()
+		w.TemplateWritten, w.Replaced, w.Revision, w.TemplateAt = tc.written, tc.replaced, tc.number, at
+		in := Observation{Entry: record.Entry{Coverage: record.Coverage{Template: record.Template{Generation: 1, Sum: "earlier"}}}}
+		if got := in.replaced(w, with(recorded(app, input.DeliveredByRollout), func(f *input.Finding) { f.ResourceVersion = "7" })); got != tc.want {
+			t.Errorf("%s: %s: %q, want %q", name, tc.reason, got, tc.want)
+		}
+	}
+}

@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		return r.failed(got.Workload, d, err)
 	}
 	r.conflicts.Forget(key)
-	if d.AwaitsStatus || got.Observation.AwaitsStatus {
+	if d.AwaitsStatus || got.Observation.AwaitsStatus || got.Observation.awaitsStart(d) {
 		r.Cluster.Await(got.Workload)
 	}
 	r.welcome(got, d)

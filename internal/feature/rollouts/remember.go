@@ -129,12 +129,32 @@ func isDueAgain(f input.Finding, given record.Delivered) bool {
 func (o outcome) isBetween(e record.Entry, f input.Finding) bool {
 	before := e.Inputs[f.ID].Between
 	switch {
-	case f.Standing == input.Record, o.delivers(f), o.loads(f):
+	case o.countsAsDelivered(f):
 		return false
-	case f.Live && (f.Standing == input.Due || f.Skipped):
+	case o.differsForNew(f):
 		return before || o.rollout.StartsPods()
+	case slices.Contains(o.template.Released, f.ID): // a user accepts what they run
+		return false
 	}
 	return before
+}
+
+// countsAsDelivered reports whether the record lists the input's current version after the decision, because pods load it.
+func (o outcome) countsAsDelivered(f input.Finding) bool {
+	return f.Standing == input.Record || o.delivers(f) || o.loads(f)
+}
+
+// differsForNew reports whether a pod that starts now loads another version of the input than the one on record, or
+// runs without it.
+func (o outcome) differsForNew(f input.Finding) bool {
+	return f.Live && !o.countsAsDelivered(f) && (f.Standing == input.Due || f.Skipped)
+}
+
+// awaitsStart reports whether the next start of a pod has to be noticed: the pod loads another version than the one on
+// record, and the record doesn't say yet that one did. The status shows that only if it counts the pods.
+func (in Observation) awaitsStart(d Decision) bool {
+	o := outcome{decision: d, findings: in.Findings, rollout: in.State.Rollout}
+	return o.rollout.Counted && slices.ContainsFunc(o.findings, func(f input.Finding) bool { return o.differsForNew(f) && !o.isBetween(in.Entry, f) })
 }
 
 // delivered is the entry of one input. An input that is due at first sight, or whose version

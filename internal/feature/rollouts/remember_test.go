@@ -482,16 +482,17 @@ func TestChangeDuringARollout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rollout health.Status
 		between bool
+		awaits  bool // the status shows the next start
 	}{
-		"Rolling":      {rolling, true},
-		"Unobserved":   {change(func(s *health.Status) { s.Observed = false }), false}, // a pause or a label, perhaps
-		"Done":         {change(func(s *health.Status) { s.Counts = health.Counts{Wanted: 2, Existing: 2, Updated: 2, Available: 2} }), false},
-		"LastPod":      {change(func(s *health.Status) { s.Counts = health.Counts{Wanted: 2, Existing: 1, Updated: 1, Available: 1} }), true},
-		"Paused":       {change(func(s *health.Status) { s.Paused = true }), false},
-		"StartsPaused": {change(func(s *health.Status) { s.Paused, s.Counts.Available = true, 2 }), true}, // created before the pause
-		"OnDelete":     {change(func(s *health.Status) { s.OnDelete = true }), false},
-		"StartsByHand": {change(func(s *health.Status) { s.OnDelete, s.Counts.Available = true, 2 }), true}, // one was deleted
-		"Uncounted":    {change(func(s *health.Status) { s.Counted = false }), false},
+		"Rolling":      {rolling, true, false},
+		"Unobserved":   {change(func(s *health.Status) { s.Observed = false }), false, true}, // a pause or a label, perhaps
+		"Done":         {change(func(s *health.Status) { s.Counts = health.Counts{Wanted: 2, Existing: 2, Updated: 2, Available: 2} }), false, true},
+		"LastPod":      {change(func(s *health.Status) { s.Counts = health.Counts{Wanted: 2, Existing: 1, Updated: 1, Available: 1} }), true, false},
+		"Paused":       {change(func(s *health.Status) { s.Paused = true }), false, true},
+		"StartsPaused": {change(func(s *health.Status) { s.Paused, s.Counts.Available = true, 2 }), true, false}, // created before the pause
+		"OnDelete":     {change(func(s *health.Status) { s.OnDelete = true }), false, true},
+		"StartsByHand": {change(func(s *health.Status) { s.OnDelete, s.Counts.Available = true, 2 }), true, false}, // one was deleted
+		"Uncounted":    {change(func(s *health.Status) { s.Counted = false }), false, false},
 	} {
 		f := due(app, time.Minute)
 		f.Delivered, f.Current, f.Live = v1, v2, true
@@ -499,6 +500,13 @@ func TestChangeDuringARollout(t *testing.T) {
 		o := outcome{decision: Decision{Verb: Wait}, findings: []input.Finding{f}, rollout: tc.rollout}
 		if got := remember(e, o).Inputs[app]; got.Version != v1 || got.Between != tc.between {
 			t.Errorf("%s: on record is %+v, want between %t", name, got, tc.between)
+		}
+		in := Observation{Entry: e, Assessment: input.Assessment{Findings: o.findings}, State: WorkloadState{Rollout: tc.rollout}}
+		if got := in.awaitsStart(o.decision); got != tc.awaits {
+			t.Errorf("%s: the next start has to be noticed: %t, want %t", name, got, tc.awaits)
+		}
+		if in.awaitsStart(Decision{Verb: RollOut, Delivered: true, Due: in.Findings}) {
+			t.Errorf("%s: a change that is rolled out still awaits a start", name)
 		}
 		f.Standing, f.Reason, f.Skipped = input.Settled, input.Missing, true
 		o.findings = []input.Finding{f}

@@ -59,7 +59,7 @@ Exit codes: 0 no problems, perhaps warnings; 1 a problem, or a check that could 
   lockstep doctor --controller-namespace tools --context staging`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			o.installation.namespace = controllerNamespace(o.installation.namespace)
 			return o.run(cmd.Context(), env)
 		},
 	}

@@ -54,7 +54,7 @@ workloads that follow a source.`,
 		Args:              oneObject,
 		ValidArgsFunction: completeTarget(&o.kube, &o.scope),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			o.installation.namespace = controllerNamespace(o.installation.namespace)
 			return o.run(cmd.Context(), args[0], env)
 		},
 	}

@@ -64,7 +64,7 @@ reason.`,
 			if reason == "" {
 				return usageError{errors.New("a reason is missing: add it as the last argument or with --reason, such as deployment/web 'release freeze'")}
 			}
-			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			o.installation.namespace = controllerNamespace(o.installation.namespace)
 			return o.run(cmd, reason, env)
 		},
 		ValidArgsFunction: completeObjectOrReason(completeHeld(&o.kube, &o.several.scopeOptions)),

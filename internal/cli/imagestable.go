@@ -64,7 +64,7 @@ metrics; of several replicas, use the leader's.`,
   lockstep images -n shop --controller http://127.0.0.1:8080`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			o.installation.namespace = controllerNamespace(o.installation.namespace)
 			return o.run(cmd.Context(), env)
 		},
 	}

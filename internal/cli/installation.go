@@ -32,7 +32,7 @@ func (o *installationOptions) bind(fs *pflag.FlagSet) {
 const controllerNamespaceFlag = "controller-namespace"
 
 func bindControllerNamespace(fs *pflag.FlagSet, to *string) {
-	fs.StringVar(to, controllerNamespaceFlag, "", "namespace of the controller (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	fs.StringVar(to, controllerNamespaceFlag, "", "namespace of the controller (default that of the pod in which the command runs, then lockstep-system)")
 }
 
 // sameSetting lists the flags that set the same as a flag.

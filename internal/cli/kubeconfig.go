@@ -161,6 +161,12 @@ func (o *kubeOptions) namespace() string {
 	return "default"
 }
 
+// controllerNamespace is where a user's command expects the controller. POD_NAMESPACE is the controller's own: other pods
+// have one too, and it isn't that of the controller.
+func controllerNamespace(flag string) string {
+	return ownNamespace(flag, func(string) (string, bool) { return "", false })
+}
+
 // ownNamespace is where the process keeps its own objects: the flag's value, else the pod's
 // namespace, else lockstep-system.
 func ownNamespace(flag string, lookup func(string) (string, bool)) string {

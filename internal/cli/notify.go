@@ -63,7 +63,7 @@ a mistake in the targets.`,
 	fs.StringVarP(&o.file, "filename", "f", "", "the file with the targets")
 	fs.StringVar(&o.secret, "secret", "", "the Secret with the targets")
 	fs.StringVar(&o.key, "key", "targets.yaml", "the key of that Secret")
-	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the controller and its Secret (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the controller and its Secret (default that of the pod in which the command runs, then lockstep-system)")
 	bindControllerNamespace(fs, &o.namespace)
 	sameFlags(fs, "namespace", controllerNamespaceFlag)
 	return cmd
@@ -105,7 +105,7 @@ func (o *notifyOptions) read(ctx context.Context, env Environment) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	place := client.ObjectKey{Namespace: ownNamespace(o.namespace, env.Lookup), Name: o.secret}
+	place := client.ObjectKey{Namespace: controllerNamespace(o.namespace), Name: o.secret}
 	secret := &corev1.Secret{}
 	if err := c.Get(ctx, place, secret); err != nil {
 		return nil, fmt.Errorf("read secret/%s in namespace %s: %w", place.Name, place.Namespace, err)

@@ -68,7 +68,7 @@ template. A workload that waits, starts or refreshes its files doesn't count.`,
   kustomize build . | lockstep plan -f - -n shop
   helm template web ./chart | lockstep plan -f - -o wide`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			o.installation.namespace = controllerNamespace(o.installation.namespace)
 			return o.run(cmd.Context(), args, cmd.InOrStdin(), env)
 		},
 	}

@@ -63,7 +63,7 @@ namespace.`,
   lockstep release namespace/shop`,
 		Args: func(_ *cobra.Command, args []string) error { return o.several.read(args) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			o.installation.namespace = controllerNamespace(o.installation.namespace)
 			return o.run(cmd.Context(), env)
 		},
 		ValidArgsFunction: completeSeveral(completeHeld(&o.kube, &o.several.scopeOptions)),

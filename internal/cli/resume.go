@@ -80,7 +80,7 @@ list the ConfigMaps in the controller's namespace.`,
 			return o.extent.agrees()
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.own.namespace = ownNamespace(o.own.namespace, env.Lookup)
+			o.own.namespace = controllerNamespace(o.own.namespace)
 			if len(args) == 0 {
 				if err := o.extent.choose(); err != nil {
 					return err
@@ -113,7 +113,7 @@ func (o *resumeOptions) endStop(cmd *cobra.Command, env Environment) error {
 	if err != nil {
 		return err
 	}
-	outcome := "was not stopped"
+	outcome := "was not stopped for the controller in namespace " + o.own.namespace
 	if before != nil {
 		outcome = "is resumed: " + removed("stop", *before)
 	}

@@ -96,7 +96,7 @@ command rolls out the rest and exits with 1.`,
 			return o.several.read(args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
+			o.ownNS = controllerNamespace(o.ownNS)
 			return o.run(cmd.Context(), env)
 		},
 		ValidArgsFunction: completeSeveral(completeWorkload(&o.kube, &o.several.scopeOptions)),

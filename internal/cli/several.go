@@ -34,8 +34,8 @@ type severalOptions struct {
 func (o *severalOptions) bind(fs *pflag.FlagSet) {
 	o.bindOne(fs)
 	fs.Lookup("namespace").Usage = "namespace of the objects (default that of the kubeconfig's context)"
-	fs.StringVarP(&o.selector, "selector", "l", "", "instead of names: the followed workloads with these labels, such as app=web")
-	fs.BoolVar(&o.every, "all", false, "instead of names: every followed workload in the namespace")
+	fs.StringVarP(&o.selector, "selector", "l", "", "instead of names: the followed workloads with these labels, such as app=web; with a kind as argument, the objects of that kind")
+	fs.BoolVar(&o.every, "all", false, "instead of names: every followed workload in the namespace; with a kind as argument, every object of that kind in it")
 }
 
 // selects reports whether flags select the objects.
@@ -57,8 +57,13 @@ func (o *severalOptions) read(args []string) error {
 		return nil
 	}
 	for _, arg := range args {
-		if strings.Contains(arg, "/") {
+		switch {
+		case strings.Contains(arg, "/"):
 			return usageError{fmt.Errorf("%q: names and -l or --all exclude each other; a kind without a name, such as deployment, restricts the selection", arg)}
+		case isNamespace(arg) && o.every:
+			return usageError{errors.New("--all with namespaces would reach every namespace of the cluster: name them or select them with -l; \"lockstep stop --all\" stops every automatic change")}
+		case isNamespace(arg) && o.namespace != "":
+			return usageError{errors.New("a namespace isn't in another one: omit -n; -l selects among all namespaces of the cluster")}
 		}
 	}
 	o.onlyKinds = args

@@ -46,7 +46,7 @@ ReloadOff or ImagesOff. "lockstep explain" shows more about one workload.`,
   lockstep status -A -w`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			o.installation.namespace = controllerNamespace(o.installation.namespace)
 			return o.run(cmd.Context(), env)
 		},
 	}

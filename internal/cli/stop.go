@@ -120,7 +120,7 @@ Exit codes: 0 stopped; 1 not stopped, or not confirmed within --timeout; 2 wrong
 			if err := o.extent.choose(); err != nil {
 				return err
 			}
-			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
+			o.ownNS = controllerNamespace(o.ownNS)
 			return o.run(cmd, strings.TrimSpace(args[0]), env)
 		},
 	}

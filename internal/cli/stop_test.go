@@ -61,7 +61,7 @@ func TestStopAndResume(t *testing.T) {
 		{"another reason", append(stop, "--all", "incident 43"), nil, 0, []string{`incident 43 (before: "incident 42")`}, map[string]string{"all": "incident 43"}},
 		{"one namespace too", append(stop, "-n", ns, "freeze"), nil, 0, []string{"in namespace " + ns + " is stopped: freeze"}, map[string]string{"all": "incident 43", key: "freeze"}},
 		{"the wider stop stays", []string{"resume", "-n", ns}, nil, 1, []string{`removed the stop "freeze"`, "every automatic change stays stopped", "lockstep resume --all"}, map[string]string{"all": "incident 43"}},
-		{"not stopped by itself", []string{"resume", "-n", ns}, nil, 1, []string{"was not stopped", "every automatic change stays stopped"}, map[string]string{"all": "incident 43"}},
+		{"not stopped by itself", []string{"resume", "-n", ns}, nil, 1, []string{"was not stopped for the controller in namespace", "every automatic change stays stopped"}, map[string]string{"all": "incident 43"}},
 		{"the last one", []string{"resume", "--all"}, nil, 0, []string{`every automatic change is resumed: removed the stop "incident 43"`}, nil},
 		{"nothing is stopped", []string{"resume", "--all"}, nil, 0, []string{"every automatic change was not stopped"}, nil},
 		{"a namespace that doesn't exist is probably misspelt", append(stop, "-n", ns+"x", "freeze"), nil, 0, []string{"Warning: namespace/" + ns + "x not found"}, map[string]string{key + "x": "freeze"}},

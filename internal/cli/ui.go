@@ -105,7 +105,7 @@ func (o *uiOptions) run(cmd *cobra.Command, env Environment) error {
 		return err
 	}
 	flags := commandFlags(cmd)
-	o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+	o.installation.namespace = controllerNamespace(o.installation.namespace)
 	server := ui.New(ui.Options{
 		Reader: o.installation.reader(c, within.kinds, env), Scope: within.Scope, ReadOnly: o.readOnly,
 		Can: func(ctx context.Context, needed []access.Permission) ([]access.Permission, error) {

@@ -37,7 +37,7 @@ func TestDecodeFailureRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, text string }{
 		"Empty":       {"no workload failed", ""},
 		"Nobody":      {"no workload failed", "since:2026-11-15T03:04:05Z"},
-		"Entry":       {"a workload's entry is something else", `{"v":1,"id":"Deployment.apps/shop/a","uid":"4711","in":{}}`},
+		"Entry":       {"a workload's entry is something else", `{"v":2,"id":"Deployment.apps/shop/a","uid":"4711","in":{}}`},
 		"Time":        {"no time", "since:noon failed:a"},
 		"Year":        {"it couldn't be written again", "since:9999-12-31T23:59:59-01:00 failed:a"},
 		"TooMany":     {"more than MaxFailed", "failed:1,2,3,4,5,6,7,8,9"},

@@ -70,7 +70,7 @@ a mistake in the targets.`,
 }
 
 func (o *notifyOptions) run(ctx context.Context, name string, env Environment) error {
-	text, err := o.read(ctx, env)
+	text, err := o.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (o *notifyOptions) run(ctx context.Context, name string, env Environment) e
 }
 
 // read returns the targets.
-func (o *notifyOptions) read(ctx context.Context, env Environment) ([]byte, error) {
+func (o *notifyOptions) read(ctx context.Context) ([]byte, error) {
 	switch {
 	case (o.file == "") == (o.secret == ""):
 		return nil, usageError{errors.New("name the targets with either -f FILE or --secret NAME")}

@@ -50,7 +50,7 @@ func TestMistakesAreShort(t *testing.T) {
 		"FlagsBefore":  {"as kubectl takes them", "-n shop sattus", `unknown command "sattus"; did you mean status?`},
 		"FlagBefore":   {"of a command", "--namespace=shop sattus -o wide", `unknown command "sattus"; did you mean status?`},
 		"NotifyTest":   {"its only command", "notify tset ops", `unknown command "notify tset"; did you mean notify test?`},
-		"HiddenFlag":   {"a flag that the help doesn't show", "status --state-nmae x", "unknown flag: --state-nmae; did you mean --state-name?"},
+		"HiddenFlag":   {"a flag that the help doesn't show", "status --state-nam x", "unknown flag: --state-nam; did you mean --state-name?"},
 		"RootFlag":     {"without a command", "--hlep", "unknown flag: --hlep; did you mean --help?"},
 		"TimeoutAlone": {"it has no effect", "roll deploy/web --timeout 5m", "--timeout needs --wait: without it, the command doesn't wait for the rollout"},
 		"Letter":       {"no such letter", "controller -x", "unknown flag: -x"},

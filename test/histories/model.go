@@ -104,6 +104,24 @@ func (m *Model) Rollouts() int {
 	return m.rollouts
 }
 
+// replaced applies that another writer changed the template.
+func (m *Model) replaced(old Workload) {
+	for _, s := range m.sources {
+		s.wentBack()
+	}
+	now := *m.workload
+	used := len(m.revisions.numbers[now.Template]) > 0
+	m.number(now.Template, !now.Paused)
+	if !now.Paused {
+		m.rolled(rollout{before: m.last(old.Template), kept: old.Older && used, goesOn: old.Beside == now.Template})
+		return
+	}
+	m.edited()
+	if m.blind { // it may have been rolled out before the pause
+		m.doubt()
+	}
+}
+
 // Observe applies a fact. The error names the rule that Lockstep has broken.
 func (m *Model) Observe(f Fact) error {
 	m.since = append(m.since, f)
@@ -133,19 +151,7 @@ func (m *Model) Observe(f Fact) error {
 	case f.Lockstep:
 		return m.countRollout(old, f.Early)
 	case old.Template != f.Workload.Template:
-		for _, s := range m.sources {
-			s.wentBack()
-		}
-		used := len(m.revisions.numbers[f.Workload.Template]) > 0
-		m.number(f.Workload.Template, !f.Workload.Paused)
-		if f.Workload.Paused {
-			m.edited()
-			if m.blind { // it may have been rolled out before the pause
-				m.doubt()
-			}
-		} else {
-			m.rolled(rollout{before: m.last(old.Template), kept: old.Older && used, goesOn: old.Beside == f.Workload.Template})
-		}
+		m.replaced(old)
 	case old.Paused && !f.Workload.Paused && m.running != f.Workload.Template:
 		before := m.last(m.running)
 		m.number(f.Workload.Template, true)

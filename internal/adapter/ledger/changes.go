@@ -62,7 +62,7 @@ func (r *Records) Series(of input.Change) (record.Series, bool) {
 	key := seriesKey(of)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, s, ok := parseSeries(key, r.text(key))
+	s, ok := parseSeries(key, r.text(key))
 	return s, ok
 }
 
@@ -110,7 +110,7 @@ func (r *Records) SweepChanges(wanted func(of input.Change) bool, lasts func(rec
 		if of, _, ok := parseFailure(o.key, o.text); ok && wanted(of) {
 			continue
 		}
-		if _, s, ok := parseSeries(o.key, o.text); ok && lasts(s) {
+		if s, ok := parseSeries(o.key, o.text); ok && lasts(s) {
 			continue
 		}
 		r.mu.Lock()
@@ -177,13 +177,13 @@ func parseFailure(key, text string) (of input.Change, f record.Failure, ok bool)
 }
 
 // parseSeries parses a key and its text.
-func parseSeries(key, text string) (of input.Change, s record.Series, ok bool) {
-	of, text = parseChange(key, text)
+func parseSeries(key, text string) (s record.Series, ok bool) {
+	of, text := parseChange(key, text)
 	if of.IsZero() || seriesKey(of) != key {
-		return input.Change{}, record.Series{}, false
+		return record.Series{}, false
 	}
 	s, err := record.DecodeSeries(of.Version, text)
-	return of, s, err == nil
+	return s, err == nil
 }
 
 // parseChange parses the input and its version, and returns the rest of the text.

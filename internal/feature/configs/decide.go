@@ -189,7 +189,7 @@ func (o Observation) needsPods(v Verdict) bool {
 // which one they loaded, but not before the workload's controller has acted on the template. An optional volume
 // may have been mounted without it.
 func requiredArrived(o Observation) (Verdict, bool) {
-	arrived := o.Original && o.Timeline.Input.New || o.Timeline.StartedSinceArrival() && !(o.Mixed && o.Timeline.Input.Mounted) || o.Timeline.Loaded() == timeline.Yes
+	arrived := o.Original && o.Timeline.Input.New || o.Timeline.StartedSinceArrival() && (!o.Mixed || !o.Timeline.Input.Mounted) || o.Timeline.Loaded() == timeline.Yes
 	if !arrived && o.Unobserved {
 		return Verdict{input.Settled, input.GenerationNotObserved}, o.waitedFor()
 	}

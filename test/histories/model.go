@@ -127,6 +127,7 @@ func (m *Model) Observe(f Fact) error {
 	m.since = append(m.since, f)
 	m.note(f)
 	defer m.startPods()
+	defer m.unnumbered()
 	switch {
 	case f.Source != "":
 		m.write(f)
@@ -180,6 +181,16 @@ func (m *Model) write(f Fact) {
 	s.wentBack()
 	if m.blind && (m.rolledOut || m.upgraded || m.pauseUnseen) && s.content != "" { // pods may have loaded another content that was changed back since
 		s.add(belief{delivered: Unknown})
+	}
+}
+
+// unnumbered: the template of a StatefulSet has no number. If nobody watches, only pods show that it wasn't another one for a
+// while, and these worlds don't have any.
+func (m *Model) unnumbered() {
+	for _, s := range m.sources {
+		if m.blind && m.revisions.stateful && s.restamped {
+			s.add(belief{delivered: Unknown})
+		}
 	}
 }
 

@@ -182,6 +182,9 @@ func (p *person) change(ctx context.Context, change func(*appsv1.Deployment)) er
 
 // update writes the changed workload. That of a Rollout with workloadRef is two objects.
 func (p *person) update(ctx context.Context, before, d *appsv1.Deployment) error {
+	if !p.lent && *before.Spec.Replicas != *d.Spec.Replicas {
+		return p.client.Update(ctx, p.written(d), client.FieldOwner("scale")) // as if by that subresource
+	}
 	if !p.lent {
 		return p.client.Update(ctx, p.written(d))
 	}

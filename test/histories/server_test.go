@@ -1,6 +1,7 @@
 package histories_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -175,7 +176,9 @@ func now() metav1.Time {
 }
 
 // Update replaces an object that is still the one that was read.
-func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+func (c caller) Update(_ context.Context, o client.Object, options ...client.UpdateOption) error {
+	var asked client.UpdateOptions
+	asked.ApplyOptions(options)
 	old, ok := c.server.objects[placeOf(o)]
 	switch {
 	case !ok:
@@ -197,7 +200,7 @@ func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 	if hasNewSpec(old, o) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
-	c.server.store(c.manager, old, o)
+	c.server.store(cmp.Or(asked.FieldManager, c.manager), old, o)
 	return nil
 }
 

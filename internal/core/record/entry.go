@@ -296,9 +296,9 @@ func (t Template) IsReplacedBy(other Template) bool {
 }
 
 // MayBeReplacedBy reports whether the other one came later and is the same template, but perhaps after another one: no
-// number shows that there was none.
+// number shows that there was none. The first number shows it.
 func (t Template) MayBeReplacedBy(other Template) bool {
-	return t.isEarlier(other) && t.digest() == other.digest() && (t.Number == 0 || other.Number == 0)
+	return t.isEarlier(other) && t.digest() == other.digest() && (t.Number == 0 && other.Number != 1 || other.Number == 0)
 }
 
 // IsOther reports whether the other one came later, and is another template.

@@ -39,9 +39,6 @@ type Finding struct {
 	// Live is true when each new pod loads the current version, whatever its template
 	// shows. An image, or a source that is pinned, comes with the template.
 	Live bool
-	// Skipped is true when the input was delivered and is missing, and pods that start now run without it in a
-	// place that doesn't require it.
-	Skipped bool
 	// Sealed is true for an immutable object. Nodes that hold a copy don't notice when it
 	// is replaced by another object of its name.
 	Sealed bool
@@ -72,6 +69,9 @@ type Versions struct {
 	Delivered fingerprint.Version
 	// Current is the current version.
 	Current fingerprint.Version
+	// Skipped is true when the input was delivered and is missing, and pods that start now run without it in a
+	// place that doesn't require it.
+	Skipped bool
 	// Shows is the mark in a pod template to which the current version was delivered;
 	// zero when the input doesn't exist.
 	Shows Mark

@@ -207,8 +207,8 @@ func shows(s *kube.Source) input.Mark {
 func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
 		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
-		Versions: input.Versions{Delivered: o.lastDelivered(), Current: o.Current, Shows: o.Timeline.Input.Shows},
-		Live:     true, Skipped: o.isGone() && (ref.Optional || ref.Mixed), Refresh: refreshed(ref),
+		Versions: input.Versions{Delivered: o.lastDelivered(), Current: o.Current, Skipped: o.isGone() && (ref.Optional || ref.Mixed), Shows: o.Timeline.Input.Shows},
+		Live:     true, Refresh: refreshed(ref),
 	}
 	if o.ranWithout() {
 		f.Current = o.Current.Unknown()

@@ -26,7 +26,8 @@ func notFollowed(s situation) (Decision, bool) {
 	if len(s.Findings) == 0 && len(s.Searched) > 0 && s.Force == NoForce {
 		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "no source matches its patterns yet"}, true
 	}
-	stays := s.Entry.HasTemplate() || s.State.Unrolled && len(s.Entry.Inputs) > 0
+	knowsSources := slices.Contains(s.Kinds, input.KindConfigMap) // otherwise what the template uses isn't known
+	stays := knowsSources && s.Entry.HasTemplate() || s.State.Unrolled && len(s.Entry.Inputs) > 0
 	if len(s.Findings) == 0 && s.Intent.Mode == settings.Follow && s.Force == NoForce && stays {
 		message := "its template doesn't use anything to follow any more"
 		if s.State.Unrolled {

@@ -181,10 +181,11 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 	}
 	// A later number shows that the template, or another one, was rolled out before the pause.
 	t.Record.Unaccounted = entry.Template.IsReplacedBy(w.Template()) && (!w.Status.Paused || w.IsPausedUnseen() && w.Revision > entry.Template.Number)
-	// Without a watch, another template may have come and gone, and loaded another version than the one on record.
+	// Without a watch, another template may have come and gone, and loaded another version than the one on record. Pods
+	// that were taken over are of the workload before.
 	_, onRecord := entry.Inputs[id]
 	isNews := w.TemplateAt.IsZero() || w.TemplateAt.After(entry.AsOf) && w.TemplateAt.After(entry.RolledOutAt)
-	t.Record.Unaccounted = t.Record.Unaccounted || onRecord && isNews && w.TemplateWritten.Min == 0 && !w.Status.Paused && entry.Template.MayBeReplacedBy(w.Template())
+	t.Record.Unaccounted = t.Record.Unaccounted || onRecord && isNews && !entry.TakenOver && w.TemplateWritten.Min == 0 && !w.Status.Paused && entry.Template.MayBeReplacedBy(w.Template())
 	t.Following, t.Begun = i.options.Since(w, id.Kind)
 	ns, known := i.options.View.Namespace(w.Key.Namespace)
 	if known {

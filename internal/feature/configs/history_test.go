@@ -218,10 +218,11 @@ func TestAssessTemplateBack(t *testing.T) {
 		want     input.Reason
 		asksPods int
 	}{
-		"Unseen":  {"nothing shows that there was no other template", 0, upTo(60), 15, input.Changed, 1},
-		"Started": {"its pods have loaded what exists now", 0, upTo(60), 35, input.InStep, 1},
-		"Number":  {"its number shows that there was none: it was scaled", 2, upTo(60), 15, input.InStep, 0},
-		"Watched": {"a watch has seen all its templates", 0, exactly(40), 15, input.InStep, 0},
+		"Unseen":    {"nothing shows that there was no other template", 0, upTo(60), 15, input.Changed, 1},
+		"Started":   {"its pods have loaded what exists now", 0, upTo(60), 35, input.InStep, 1},
+		"Number":    {"its number shows that there was none: it was scaled", 2, upTo(60), 15, input.InStep, 0},
+		"Watched":   {"a watch has seen all its templates", 0, exactly(40), 15, input.InStep, 0},
+		"TakenOver": {"its pods are of the workload before", 0, upTo(60), 15, input.InStep, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -230,6 +231,7 @@ func TestAssessTemplateBack(t *testing.T) {
 			w.TemplateWritten, w.Status.Observed, w.Target.Generation, w.Revision = tc.template, true, 3, 2
 			s.ContentWritten, s.ContentWrittenAt = upTo(70), at(30)
 			e.Template, e.AsOf = record.Template{Generation: 1, Sum: w.Template().Sum, Number: tc.number}, at(10)
+			e.TakenOver = name == "TakenOver"
 			h := &history{revisions: []timeline.Revision{{Created: at(5), Written: 55, Number: 2, Earlier: []int64{1}, Current: true}}, starts: pods.Starts{Asked: true, Created: at(tc.started), Accepted: at(tc.started), Started: at(tc.started + 1), Version: 80}}
 			all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), e, h.ask)
 			if err != nil || all.Findings[0].Reason != tc.want || h.pods != tc.asksPods {

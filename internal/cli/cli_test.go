@@ -99,14 +99,6 @@ func TestOwnNamespace(t *testing.T) {
 	}
 }
 
-// TestControllerNamespace: each pod may have the variable, and the controller is elsewhere.
-func TestControllerNamespace(t *testing.T) {
-	t.Setenv("POD_NAMESPACE", "b")
-	if got := controllerNamespace(""); got != "lockstep-system" {
-		t.Errorf("%q", got)
-	}
-}
-
 // TestBuiltInKinds: each kind can be switched off by itself, and one has to be left.
 func TestBuiltInKinds(t *testing.T) {
 	t.Parallel()

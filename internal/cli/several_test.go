@@ -109,6 +109,7 @@ func TestVariablesDontSelect(t *testing.T) {
 		{"in step", "roll deploy/web --now", "LOCKSTEP_FORCE=true", []string{"--controller-namespace", s.Namespace}, 0, "shows these versions already", "LOCKSTEP_FORCE is not read", nil},
 		{"the stop of everything stays", "resume", "LOCKSTEP_ALL=true", own, 1, "every automatic change stays stopped", "LOCKSTEP_ALL is not read", nil},
 		{"one namespace stops", "stop later --timeout 0", "LOCKSTEP_ALL=true", own, 0, "in namespace " + s.Namespace + " is stopped: later", "LOCKSTEP_ALL is not read", nil},
+		{"a pod isn't where its controller is", "resume", "POD_NAMESPACE=" + s.Own, nil, 0, "was not stopped for the controller in namespace lockstep-system", "", nil},
 	} {
 		args := append(strings.Fields(step.args), step.own...)
 		got := saying(t, "lockstep", append(args, "-n", s.Namespace, "--kubeconfig", s.Cluster.Kubeconfig()), step.variables)

@@ -353,10 +353,14 @@ func (e Entry) IsKnown() bool {
 // HasTemplate reports whether the entry lists which pod template it takes into account.
 func (e Entry) HasTemplate() bool { return e.Template != Template{} }
 
-// IsBefore reports whether something was created after everything that the entry takes
-// into account.
-func (e Entry) IsBefore(made time.Time) bool {
-	return made.After(e.RolledOutAt) && made.After(e.AsOf)
+// UsesImage reports whether the workload has this version of an image, or waits for it.
+func (e Entry) UsesImage(version string) bool {
+	for id, given := range e.Inputs {
+		if id.Kind == input.KindImage && (given.Version.Short() == version || given.Due != "" && given.Due == version) {
+			return true
+		}
+	}
+	return false
 }
 
 // Clone returns a copy that doesn't share mutable parts.

@@ -126,13 +126,3 @@ func readFailed(text string) ([]string, error) {
 	}
 	return failed, nil
 }
-
-// UsesImage reports whether the workload has this version of an image, or waits for it.
-func (e Entry) UsesImage(version string) bool {
-	for id, given := range e.Inputs {
-		if id.Kind == input.KindImage && (given.Version.Short() == version || given.Due != "" && given.Due == version) {
-			return true
-		}
-	}
-	return false
-}

@@ -181,11 +181,8 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 	}
 	// A later number shows that the template, or another one, was rolled out before the pause.
 	t.Record.Unaccounted = entry.Template.IsReplacedBy(w.Template()) && (!w.Status.Paused || w.IsPausedUnseen() && w.Revision > entry.Template.Number)
-	// Without a watch, another template may have come and gone, and loaded another version than the one on record. Pods
-	// that were taken over are of the workload before.
 	_, onRecord := entry.Inputs[id]
-	isNews := w.TemplateAt.IsZero() || w.TemplateAt.After(entry.AsOf) && w.TemplateAt.After(entry.RolledOutAt)
-	t.Record.Unaccounted = t.Record.Unaccounted || onRecord && isNews && !entry.TakenOver && w.TemplateWritten.Min == 0 && !w.Status.Paused && entry.Template.MayBeReplacedBy(w.Template())
+	t.Record.Unaccounted = t.Record.Unaccounted || onRecord && mayHaveComeBack(w, entry)
 	t.Following, t.Begun = i.options.Since(w, id.Kind)
 	ns, known := i.options.View.Namespace(w.Key.Namespace)
 	if known {
@@ -198,6 +195,14 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, entry record.Entry) tim
 		}
 	}
 	return t
+}
+
+// mayHaveComeBack reports whether the template on record may have been another one for a while that no watch saw, and
+// whose pods loaded another version. Pods that were taken over are of the workload before.
+func mayHaveComeBack(w *kube.Workload, entry record.Entry) bool {
+	isUnseen := w.TemplateWritten.Min == 0 && !w.Status.Paused && !entry.TakenOver
+	isNews := w.TemplateAt.IsZero() || w.TemplateAt.After(entry.AsOf) && w.TemplateAt.After(entry.RolledOutAt)
+	return isUnseen && isNews && entry.Template.MayBeReplacedBy(w.Template())
 }
 
 // shows is the mark in a template to which the current version was delivered.

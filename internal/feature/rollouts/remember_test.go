@@ -277,7 +277,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 				o.rolledOut = kube.RolledOut{At: now, Template: record.Template{Generation: 2, Sum: "b"}}
 			}
 			got := remember(record.Entry{Coverage: record.Coverage{RolledOutAt: ago(time.Hour), Accounted: 6, Template: known}}, o)
-			if got.Accounted != tc.want || got.IsBefore(now) != (tc.want == 6) {
+			if got.Accounted != tc.want || (now.After(got.RolledOutAt) && now.After(got.AsOf)) != (tc.want == 6) {
 				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.Accounted, got.RolledOutAt, got.AsOf, tc.want)
 			}
 			if want := later(ago(time.Hour), tc.movedAt); tc.want == 7 && o.rolledOut.At.IsZero() && !got.RolledOutAt.Equal(want) {
